@@ -214,8 +214,8 @@ run_ucx() {
     report FAIL ucx "build of the component" 0 "see above"
     return
   fi
-  tests/ucx/run_programs.sh --component "$component" --log "$PWD/build/logs/ucx" --only "${PORTOFU_ONLY:-.}" ||
-    require_failures ucx
+  tests/ucx/run_programs.sh --component "$component" --ucx-source "$ucx_source" --log "$PWD/build/logs/ucx" \
+    --only "${PORTOFU_ONLY:-.}" || require_failures ucx
 }
 
 # run_ofi_mpich MPI... GROUP...: the arguments are those of run_mpich_suite.sh.

@@ -5,27 +5,27 @@
 
 static const unsigned long kMessageFlags = UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_CACHE_INJECTION;
 
-/* @return UCS_OK: the next slot is ours, at *slot_p */
+static utofu_stadd_t next_slot(const uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
+  return peer->tx_ring + (peer->tx_sent % peer->tx_slots) * iface->config.slot_bytes;
+}
+
+/* @return UCS_OK: the next slot is ours, at *slot_p, or UCT_UTOFU_NO_STADD: the message may wait for a ring */
 static ucs_status_t find_slot(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, utofu_stadd_t* slot_p) {
   uct_utofu_peer_t* const peer = ep->peer;
   const ucs_status_t status = uct_utofu_ep_may_post(iface, ep, UCT_UTOFU_OTHER, 0);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
-  if (ucs_unlikely(peer->tx != UCT_UTOFU_TX_READY)) {
-    if (peer->tx == UCT_UTOFU_TX_NONE) {
-      peer->tx = UCT_UTOFU_TX_RINGING;
-      peer->tx_unconfirmed = 1; /* So is the ring of a doorbell. */
-      uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_RING);
-    }
+  if (ucs_unlikely(peer->tx == UCT_UTOFU_TX_NONE)) {
+    peer->tx = UCT_UTOFU_TX_RINGING;
+    peer->tx_unconfirmed = 1; /* So is the ring of a doorbell. */
+    uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_RING);
+  }
+  if (ucs_unlikely(!uct_utofu_peer_has_room(iface, peer))) {
     ep->wants_slot = 1;
     return UCS_ERR_NO_RESOURCE;
   }
-  if (uct_utofu_peer_free_slots(peer) == 0) {
-    ep->wants_slot = 1;
-    return UCS_ERR_NO_RESOURCE;
-  }
-  *slot_p = peer->tx_ring + (peer->tx_sent % peer->tx_slots) * iface->config.slot_bytes;
+  *slot_p = ucs_unlikely(peer->tx != UCT_UTOFU_TX_READY) ? UCT_UTOFU_NO_STADD : next_slot(iface, peer);
   return UCS_OK;
 }
 
@@ -34,12 +34,10 @@ static void fill_header(const uct_utofu_peer_t* peer, void* slot, uint8_t id, si
       (uct_utofu_am_header_t){.id = id, .handled = peer->rx_handled, .length = (uint32_t)length};
 }
 
-static void message_left(uct_utofu_ep_t* ep) {
-  uct_utofu_peer_t* const peer = ep->peer;
+static void message_left(uct_utofu_peer_t* peer) {
   peer->tx_sent++;
   peer->tx_unconfirmed = 1;
   peer->rx_told = peer->rx_handled;
-  ep->wants_slot = 0;
 }
 
 /* Sends what a descriptor carries. */
@@ -51,20 +49,71 @@ static ucs_status_t send_small(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, uto
     iface->busy |= rc == UTOFU_ERR_BUSY;
     return uct_utofu_status(rc);
   }
-  message_left(ep);
+  message_left(ep->peer);
+  ep->wants_slot = 0;
   return UCS_OK;
+}
+
+static int put_buffer(uct_utofu_iface_t* iface, uct_utofu_op_t* op, utofu_stadd_t slot, size_t bytes) {
+  const unsigned long notice = op->tag != 0 ? UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE : UTOFU_ONESIDED_FLAG_TCQ_NOTICE;
+  return utofu_put(iface->vcq, op->peer->route, uct_utofu_buffer_stadd(iface, op->buffer), slot, bytes, op->tag,
+                   kMessageFlags | notice, op);
+}
+
+/* It is under way for all but its peer. What a flush asks now overtakes it, so it tells itself that it has arrived. */
+static ucs_status_t keep_early(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
+  uct_utofu_peer_t* const peer = op->peer;
+  peer->early[peer->early_count++] = op;
+  op->ep->wants_slot = 0;
+  return uct_utofu_op_posted(iface, op, UTOFU_SUCCESS);
 }
 
 /* Sends what lies in the buffer of an operation. */
 static ucs_status_t send_buffer(uct_utofu_iface_t* iface, uct_utofu_op_t* op, utofu_stadd_t slot, size_t bytes) {
   uct_utofu_ep_t* const ep = op->ep;
-  const int rc = utofu_put(iface->vcq, ep->peer->route, uct_utofu_buffer_stadd(iface, op->buffer), slot, bytes, 0,
-                           kMessageFlags | UTOFU_ONESIDED_FLAG_TCQ_NOTICE, op);
-  const ucs_status_t status = uct_utofu_op_posted(iface, op, rc);
+  if (ucs_unlikely(slot == UCT_UTOFU_NO_STADD)) {
+    return keep_early(iface, op);
+  }
+  const ucs_status_t status = uct_utofu_op_posted(iface, op, put_buffer(iface, op, slot, bytes));
   if (status == UCS_OK) {
-    message_left(ep);
+    message_left(ep->peer);
+    ep->wants_slot = 0;
   }
   return status;
+}
+
+static uct_utofu_op_t* take_early(uct_utofu_peer_t* peer) {
+  uct_utofu_op_t* const first = peer->early[0];
+  peer->early_count--;
+  memmove(peer->early, peer->early + 1, peer->early_count * sizeof first);
+  return first;
+}
+
+int uct_utofu_send_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  while (peer->early_count > 0 && peer->tx == UCT_UTOFU_TX_READY) {
+    uct_utofu_op_t* const op = peer->early[0];
+    uct_utofu_am_header_t* const header = (uct_utofu_am_header_t*)op->buffer;
+    header->handled = peer->rx_handled;
+    const int rc = put_buffer(iface, op, next_slot(iface, peer), sizeof *header + header->length);
+    if (rc == UTOFU_ERR_BUSY) {
+      iface->busy = 1;
+      return rc;
+    }
+    take_early(peer);
+    if (rc == UTOFU_SUCCESS) {
+      message_left(peer);
+    } else {
+      ucs_error("uTofu refuses a message: %d", rc);
+      uct_utofu_op_notice(iface, op, uct_utofu_status(rc), 0);
+    }
+  }
+  return UTOFU_SUCCESS;
+}
+
+void uct_utofu_drop_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status) {
+  while (peer->early_count > 0) {
+    uct_utofu_op_notice(iface, take_early(peer), status, 0);
+  }
 }
 
 ucs_status_t uct_utofu_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header, const void* payload, unsigned length) {
@@ -79,12 +128,12 @@ ucs_status_t uct_utofu_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header, 
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
-  if (bytes <= sizeof small) {
+  if (bytes <= sizeof small && slot != UCT_UTOFU_NO_STADD) {
     fill_header(ep->peer, small, id, sizeof header + length);
     uct_am_short_fill_data(small + 1, header, payload, length);
     return send_small(iface, ep, slot, small, bytes);
   }
-  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, 0, 1);
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, slot == UCT_UTOFU_NO_STADD, 1);
   if (op == NULL) {
     return UCS_ERR_NO_RESOURCE;
   }
@@ -107,12 +156,12 @@ ucs_status_t uct_utofu_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov
     return status;
   }
   ucs_iov_iter_init(&iter);
-  if (bytes <= sizeof small) {
+  if (bytes <= sizeof small && slot != UCT_UTOFU_NO_STADD) {
     fill_header(ep->peer, small, id, length);
     uct_iov_to_buffer(iov, iovcnt, &iter, small + 1, SIZE_MAX);
     return send_small(iface, ep, slot, small, bytes);
   }
-  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, 0, 1);
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, slot == UCT_UTOFU_NO_STADD, 1);
   if (op == NULL) {
     return UCS_ERR_NO_RESOURCE;
   }
@@ -130,7 +179,7 @@ ssize_t uct_utofu_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pa
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
-  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, 0, 1);
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, slot == UCT_UTOFU_NO_STADD, 1);
   if (op == NULL) {
     return UCS_ERR_NO_RESOURCE;
   }
@@ -178,6 +227,7 @@ ucs_status_t uct_utofu_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void* heade
   const size_t head = sizeof(uct_utofu_am_header_t) + header_length;
   const size_t length = header_length + uct_iov_total_length(iov, iovcnt);
   char descs[(UCT_UTOFU_MAX_IOV + 1) * UCT_UTOFU_DESC_BYTES] UCS_V_ALIGNED(8);
+  ucs_iov_iter_t iter;
   utofu_stadd_t slot;
   size_t desc_bytes = 0;
   UCT_CHECK_AM_ID(id);
@@ -187,13 +237,19 @@ ucs_status_t uct_utofu_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void* heade
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
-  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, 0, 1);
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, slot == UCT_UTOFU_NO_STADD, 1);
   if (op == NULL) {
     return UCS_ERR_NO_RESOURCE;
   }
   fill_header(ep->peer, op->buffer, id, length);
   memcpy(op->buffer + sizeof(uct_utofu_am_header_t), header, header_length);
   op->comp = comp;
+  if (ucs_unlikely(slot == UCT_UTOFU_NO_STADD)) {
+    ucs_iov_iter_init(&iter);
+    uct_iov_to_buffer(iov, iovcnt, &iter, op->buffer + head, SIZE_MAX);
+    status = keep_early(iface, op);
+    return status == UCS_OK ? UCS_INPROGRESS : status;
+  }
   const size_t used = prepare_pieces(iface, op, iov, iovcnt, slot + head, descs);
   if (used == SIZE_MAX ||
       utofu_prepare_put(iface->vcq, ep->peer->route, uct_utofu_buffer_stadd(iface, op->buffer), slot, head, 0,
@@ -206,7 +262,8 @@ ucs_status_t uct_utofu_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void* heade
   if (status != UCS_OK) {
     return status;
   }
-  message_left(ep);
+  message_left(ep->peer);
+  ep->wants_slot = 0;
   return UCS_INPROGRESS;
 }
 

@@ -117,7 +117,7 @@ static int would_find(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
   if (!has_room(iface) || is_fenced(iface, ep, UCT_UTOFU_OTHER, 0)) {
     return 0;
   }
-  return !ep->wants_slot || (ep->peer->tx == UCT_UTOFU_TX_READY && uct_utofu_peer_free_slots(ep->peer) > 0);
+  return !ep->wants_slot || uct_utofu_peer_has_room(iface, ep->peer);
 }
 
 ucs_status_t uct_utofu_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t* req, unsigned flags) {
@@ -159,23 +159,24 @@ void uct_utofu_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
   }
 }
 
-/* Calls the requests of one endpoint until one finds nothing. The request at the head is taken off while it is called,
- * because it may free itself. A request may fail its endpoint, but not destroy it. */
-static void dispatch_ep(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
-  while (!ucs_queue_is_empty(&ep->pending) && would_find(iface, ep)) {
-    uct_pending_req_priv_queue_t* const priv =
-        ucs_queue_pull_elem_non_empty(&ep->pending, uct_pending_req_priv_queue_t, queue_elem);
-    uct_pending_req_t* const req = ucs_container_of(priv, uct_pending_req_t, priv);
-    ep->dispatching = 1;
-    const ucs_status_t status = req->func(req);
-    ep->dispatching = 0;
-    if (status != UCS_OK) {
-      ucs_queue_push_head(&ep->pending, &priv->queue_elem);
-      if (status != UCS_INPROGRESS) {
-        break;
-      }
-    }
+/* Calls the next request of an endpoint. It is taken off meanwhile, because it may free itself. A request may fail its
+ * endpoint, but not destroy it.
+ * @return whether it has done something */
+static int dispatch_one(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
+  if (ucs_queue_is_empty(&ep->pending) || !would_find(iface, ep)) {
+    return 0;
   }
+  uct_pending_req_priv_queue_t* const priv =
+      ucs_queue_pull_elem_non_empty(&ep->pending, uct_pending_req_priv_queue_t, queue_elem);
+  uct_pending_req_t* const req = ucs_container_of(priv, uct_pending_req_t, priv);
+  ep->dispatching = 1;
+  const ucs_status_t status = req->func(req);
+  ep->dispatching = 0;
+  if (status == UCS_OK) {
+    return 1;
+  }
+  ucs_queue_push_head(&ep->pending, &priv->queue_elem);
+  return status == UCS_INPROGRESS;
 }
 
 int uct_utofu_ep_could_dispatch(uct_utofu_iface_t* iface) {
@@ -188,14 +189,19 @@ int uct_utofu_ep_could_dispatch(uct_utofu_iface_t* iface) {
   return 0;
 }
 
+/* A request of each endpoint in turn, as long as any finds something: who adds requests all the time keeps nobody from
+ * it. */
 void uct_utofu_ep_dispatch(uct_utofu_iface_t* iface) {
-  /* Each endpoint once: whoever is served goes to the end of the list. */
-  for (size_t left = ucs_list_length(&iface->waiting); left > 0 && !ucs_list_is_empty(&iface->waiting); left--) {
-    uct_utofu_ep_t* const ep = ucs_list_head(&iface->waiting, uct_utofu_ep_t, waiting);
-    ucs_list_del(&ep->waiting);
-    ucs_list_add_tail(&iface->waiting, &ep->waiting);
-    dispatch_ep(iface, ep);
-    leave_waiting(ep);
+  int served = 1;
+  while (served) {
+    served = 0;
+    for (size_t left = ucs_list_length(&iface->waiting); left > 0 && !ucs_list_is_empty(&iface->waiting); left--) {
+      uct_utofu_ep_t* const ep = ucs_list_head(&iface->waiting, uct_utofu_ep_t, waiting);
+      ucs_list_del(&ep->waiting);
+      ucs_list_add_tail(&iface->waiting, &ep->waiting);
+      served |= dispatch_one(iface, ep);
+      leave_waiting(ep);
+    }
   }
 }
 

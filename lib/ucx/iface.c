@@ -291,6 +291,9 @@ static UCS_CLASS_CLEANUP_FUNC(uct_utofu_iface_t) {
   const ucs_time_t deadline = ucs_get_time() + ucs_time_from_sec(kCloseSeconds);
   uct_utofu_wakeup_cleanup(self);
   uct_base_iface_progress_disable(&self->super.super, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+  for (unsigned i = 0; i < self->peer_count; i++) { /* Nobody has asked for what does not even have a ring. */
+    uct_utofu_drop_early(self, self->peer_table[i], UCS_ERR_CANCELED);
+  }
   while (self->open_count > 0 && ucs_get_time() < deadline) {
     uct_utofu_iface_progress(&self->super.super);
   }

@@ -5,12 +5,13 @@
  * peer. An operation is something posted whose end a notice tells: of the TCQ, which gives its address back, or of the
  * MRQ, which gives its tag back as EDATA.
  *
- * How two interfaces meet (peer.c): the first active message to a peer waits. Its sender rings: it puts one byte at the
- * doorbell whose number is that of its record for this peer. The notice tells the receiver the number, by its address,
- * and the sender's VCQ id, and with it the STADD of the sender's control memory, which has a chosen STag. The receiver
- * makes a ring and puts its STADD into the record. From then on the sender fills slots in turn, each by a put with a
- * remote notice, whose address tells the receiver the slot. Slots come back as a count of messages that were handled:
- * in the header of each message of the other direction, and by a put into the record when half of the slots are owed.
+ * How two interfaces meet (peer.c): the first active messages to a peer wait in buffers. Their sender rings: it puts
+ * one byte at the doorbell whose number is that of its record for this peer. The notice tells the receiver the number,
+ * by its address, and the sender's VCQ id, and with it the STADD of the sender's control memory, which has a chosen
+ * STag. The receiver makes a ring and puts its STADD into the record. From then on the sender fills slots in turn, each
+ * by a put with a remote notice, whose address tells the receiver the slot. Slots come back as a count of messages that
+ * were handled: in the header of each message of the other direction, and by a put into the record when half of the
+ * slots are owed.
  */
 #ifndef UCT_UTOFU_IFACE_H
 #define UCT_UTOFU_IFACE_H
@@ -30,6 +31,7 @@
 #define UCT_UTOFU_MAX_ZCOPY ((1ul << 24) - 4096) /* What one descriptor moves, in whole pages. */
 #define UCT_UTOFU_LEAST_STRIPE 16384ul           /* Bytes of one, of several TNIs. */
 #define UCT_UTOFU_CHUNK_RINGS 8u                 /* Rings of one registered piece of memory. */
+#define UCT_UTOFU_EARLY 2u /* Messages to a peer that has no ring for us yet; no ring has fewer slots. */
 
 typedef struct uct_utofu_iface uct_utofu_iface_t;
 typedef struct uct_utofu_ep uct_utofu_ep_t;
@@ -79,7 +81,7 @@ typedef enum {
 } uct_utofu_tx_state_t;
 
 /* What is to be put into the control memory of a peer when there is room. */
-enum { UCT_UTOFU_OWES_RING = 1, UCT_UTOFU_OWES_ANSWER = 2, UCT_UTOFU_OWES_COUNT = 4 };
+enum { UCT_UTOFU_OWES_RING = 1, UCT_UTOFU_OWES_ANSWER = 2, UCT_UTOFU_OWES_COUNT = 4, UCT_UTOFU_OWES_EARLY = 8 };
 
 struct uct_utofu_peer {
   utofu_vcq_id_t id;     /* As notices name it. */
@@ -95,8 +97,10 @@ struct uct_utofu_peer {
   uint16_t tx_slots, tx_sent, tx_handled;
   uint8_t tx_unconfirmed; /* Something was sent that no confirmed operation follows. */
   uint8_t owes;           /* UCT_UTOFU_OWES_* */
-  ucs_time_t asked;       /* iface->next_confirm when it was last asked whether it is there. */
-  char* rx_ring;          /* NULL: it has not rung. */
+  uint8_t early_count;    /* Messages that were sent before there was a ring, and lie in buffers. They go first. */
+  uct_utofu_op_t* early[UCT_UTOFU_EARLY];
+  ucs_time_t asked; /* iface->next_confirm when it was last asked whether it is there. */
+  char* rx_ring;    /* NULL: it has not rung. */
   utofu_stadd_t rx_stadd;
   uint16_t rx_handled, rx_told; /* Counts of messages; what the peer knows of them. */
   ucs_list_link_t owing;        /* In iface->owing if `owes` is not 0. */
@@ -380,6 +384,15 @@ static inline unsigned uct_utofu_peer_free_slots(const uct_utofu_peer_t* peer) {
   return peer->tx_slots - (uint16_t)(peer->tx_sent - peer->tx_handled);
 }
 
+/* Whether there is room for a message: a slot, or, before there are any, a buffer. Half of the buffers are for others:
+ * nobody waits for them because a peer does not answer. */
+static inline int uct_utofu_peer_has_room(const uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
+  if (ucs_likely(peer->tx == UCT_UTOFU_TX_READY)) {
+    return peer->early_count == 0 && uct_utofu_peer_free_slots(peer) > 0;
+  }
+  return peer->early_count < UCT_UTOFU_EARLY && iface->free_buffer_count > ucs_div_round_up(iface->config.buffers, 2);
+}
+
 /* ---- ep.c ---- */
 
 /* Whether an operation may be posted, or what stands in its way.
@@ -399,6 +412,12 @@ ucs_status_t uct_utofu_ep_fence(uct_ep_h tl_ep, unsigned flags);
 ucs_status_t uct_utofu_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t* comp);
 
 /* ---- am.c ---- */
+
+/* Sends what has waited for a ring. @return UTOFU_ERR_BUSY: later */
+int uct_utofu_send_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer);
+
+/* Ends what waits for a ring of a peer that failed, or of which nothing is known any more. */
+void uct_utofu_drop_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status);
 
 void uct_utofu_am_arrived(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, char* slot);
 

@@ -6,6 +6,7 @@
 #include <ucs/debug/log.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
+#include <uct/base/uct_iface.h>
 
 ucs_config_field_t uct_utofu_md_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_utofu_md_config_t, super), UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
@@ -223,10 +224,22 @@ static ucs_status_t mem_reg(uct_md_h tl_md, void* address, size_t length, unsign
   return UCS_OK;
 }
 
+/* @return what is to be called once nobody reaches the memory any more; NULL: nobody asks */
+static uct_completion_t* invalidation_of(const uct_md_mem_dereg_params_t* params) {
+  const unsigned flags = UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0);
+  return (flags & UCT_MD_MEM_DEREG_FLAG_INVALIDATE) != 0 ? params->comp : NULL;
+}
+
+/* Behind utofu_dereg_mem, a key of the memory is good for nothing. */
+static void tell_invalidated(void* completion) { uct_invoke_completion(completion, UCS_OK); }
+
 static ucs_status_t mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t* params) {
-  UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 0);
+  UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
   deregister_mem(ucs_derived_of(tl_md, uct_utofu_md_t), params->memh);
   ucs_free(params->memh);
+  if (invalidation_of(params) != NULL) {
+    tell_invalidated(invalidation_of(params));
+  }
   return UCS_OK;
 }
 
@@ -246,10 +259,15 @@ static ucs_status_t cached_reg(uct_md_h tl_md, void* address, size_t length, uns
   return status;
 }
 
+/* A region that is to be invalidated is not found any more, and ends with its last user. */
 static ucs_status_t cached_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t* params) {
-  UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 0);
-  ucs_rcache_region_put(ucs_derived_of(tl_md, uct_utofu_md_t)->rcache,
-                        &ucs_container_of(params->memh, cached_mem_t, mem)->super);
+  UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
+  ucs_rcache_t* const rcache = ucs_derived_of(tl_md, uct_utofu_md_t)->rcache;
+  ucs_rcache_region_t* const region = &ucs_container_of(params->memh, cached_mem_t, mem)->super;
+  if (invalidation_of(params) != NULL) {
+    ucs_rcache_region_invalidate(rcache, region, tell_invalidated, invalidation_of(params));
+  }
+  ucs_rcache_region_put(rcache, region);
   return UCS_OK;
 }
 
@@ -316,7 +334,7 @@ ucs_status_t uct_utofu_rkey_release(uct_component_t* component, uct_rkey_t rkey,
 
 static ucs_status_t md_query(uct_md_h tl_md, uct_md_attr_t* attr) {
   const uct_utofu_md_t* const md = ucs_derived_of(tl_md, uct_utofu_md_t);
-  attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY;
+  attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_INVALIDATE;
   attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
   attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
   attr->cap.alloc_mem_types = 0;

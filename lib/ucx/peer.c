@@ -90,6 +90,7 @@ uct_utofu_peer_t* uct_utofu_peer_get(uct_utofu_iface_t* iface, utofu_vcq_id_t id
 
 /* What was agreed with an earlier interface of the same VCQ id, or before a failure, is void. */
 static void forget_sending(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  uct_utofu_drop_early(iface, peer, UCS_ERR_CANCELED); /* Of endpoints that were destroyed. */
   memset(iface->control + peer->index * sizeof(uct_utofu_record_t), 0, sizeof(uct_utofu_record_t));
   peer->tx = UCT_UTOFU_TX_NONE;
   peer->tx_sent = peer->tx_handled = peer->tx_slots = 0;
@@ -190,6 +191,10 @@ static int pay(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   if (rc != UTOFU_SUCCESS && rc != UTOFU_ERR_BUSY) {
     ucs_error("uTofu refuses a put into control memory: %d", rc);
   }
+  if (rc != UTOFU_ERR_BUSY && (peer->owes & UCT_UTOFU_OWES_EARLY)) {
+    rc = uct_utofu_send_early(iface, peer);
+    peer->owes &= rc == UTOFU_ERR_BUSY ? ~0 : ~UCT_UTOFU_OWES_EARLY;
+  }
   return rc;
 }
 
@@ -244,9 +249,11 @@ static void record_written(uct_utofu_iface_t* iface, size_t end) {
   } else if (peer->tx == UCT_UTOFU_TX_RINGING) {
     peer->tx_ring = record->ring;
     peer->tx_slots = (uint16_t)record->slots;
-    peer->tx = record->slots == 0 ? UCT_UTOFU_TX_REFUSED : UCT_UTOFU_TX_READY;
-    if (record->slots == 0) {
+    peer->tx = peer->tx_slots < UCT_UTOFU_EARLY ? UCT_UTOFU_TX_REFUSED : UCT_UTOFU_TX_READY;
+    if (peer->tx == UCT_UTOFU_TX_REFUSED) {
       uct_utofu_peer_failed(iface, peer, UCS_ERR_NO_RESOURCE);
+    } else if (peer->early_count > 0) {
+      uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_EARLY);
     }
   }
 }
@@ -308,6 +315,7 @@ void uct_utofu_peer_failed(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs
     peer->failure = status;
   }
   ucs_list_for_each(ep, &peer->eps, of_peer) { uct_utofu_ep_failed(ep, peer->failure); }
+  uct_utofu_drop_early(iface, peer, peer->failure);
   uct_utofu_tell_failures(iface, peer);
 }
 

@@ -4,7 +4,7 @@
 # OpenSHMEM, for which Debian's Open MPI takes UCX. Every test prints one line, PASS or FAIL with its reason; the last
 # line is the sum.
 #
-# usage: run_programs.sh --component FILE --log DIRECTORY [--only REGEX]
+# usage: run_programs.sh --component FILE --ucx-source DIRECTORY --log DIRECTORY [--only REGEX]
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=.ci/common.sh
@@ -15,6 +15,7 @@ source "$here/../../.ci/results.sh"
 source "$here/../mpi/launch.sh"
 
 component=''
+ucx_source=''
 log_directory=''
 only=.
 suite=ucx
@@ -24,6 +25,7 @@ parse_arguments() {
   while (($# > 0)); do
     case $1 in
       --component) component=${2:?} && shift ;;
+      --ucx-source) ucx_source=${2:?} && shift ;; # For headers that are not installed.
       --log) log_directory=${2:?} && shift ;;
       --only) only=${2:?} && shift ;;
       *) usage_error "run_programs.sh: unknown argument $1" ;;
@@ -156,6 +158,27 @@ PORTOFU_SHUFFLE=2 uct_check
 PORTOFU_DIRECT=0 uct_check
 MAPPED=1 uct_check
 PAIR_FAR=1 uct_check
+- uct_entities_check first
+- uct_entities_check pending
+- uct_entities_check flush
+- uct_entities_check many
+- uct_entities_check memory
+- uct_entities_check closed
+- uct_entities_check reuse
+UCX_UTOFU_RCACHE=n uct_entities_check memory
+UCX_UTOFU_TX_BUFFERS=1 uct_entities_check flush
+UCX_UTOFU_SLOTS=2 uct_entities_check first
+PORTOFU_SHUFFLE=1 uct_entities_check flush
+UCX_UTOFU_WAKEUP=y uct_entities_check armed
+UCX_UTOFU_WAKEUP=y uct_entities_check pending
+- ucp_entities_check types
+- ucp_entities_check cancel
+- ucp_entities_check close
+- ucp_entities_check lost
+UCX_UTOFU_SLOTS=2 ucp_entities_check lost
+- ucp_entities_check memory
+- ucp_entities_check threads
+UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_failure_check alive
 - uct_failure_check blocked
 - uct_failure_check getting
@@ -188,7 +211,7 @@ compile_programs() {
     layer=ucp
     [[ $program != uct_* ]] || layer=uct
     log=$log_directory/compile-$program.log
-    compile_source cc "$source" "$log_directory/bin/$program" "$log" "-l$layer" -lucs ||
+    compile_source cc "$source" "$log_directory/bin/$program" "$log" -idirafter "$ucx_source/src" "-l$layer" -lucs ||
       report FAIL "$suite" "compile $program" 0 "$(grep -m 1 error "$log" || true)"
   done
 }
@@ -208,7 +231,7 @@ run_program() {
   # Any other allocator has to come first.
   [[ $setting != MAPPED=1 ]] || preload="$(dirname "$component")/../libportofu_malloc.so $component"
   [[ $setting != - ]] || setting=MAPPED=0
-  launch_limited "$time_limit_s" "$log" env "$setting" PORTOFU_JOB_KEY=$$ UCX_TLS=utofu,self \
+  launch_limited "$time_limit_s" "$log" env PORTOFU_JOB_KEY=$$ UCX_TLS=utofu,self "$setting" \
     UCX_WARN_UNUSED_ENV_VARS=n LD_PRELOAD="$preload" "$log_directory/bin/$program" "$@" || status=$?
   report_program "$suite" "$name" $((SECONDS - started)) "$log" "$status"
 }
