@@ -74,7 +74,9 @@ int insert_all(AddressVector& av, const std::vector<Address>& addresses, const R
   if ((results.flags & ~kInsertFlags) != 0) return -FI_EBADFLAGS;
   if (av.tells && av.eq == nullptr) return -FI_ENOEQ;
   if (av.shared != nullptr && av.shared->is_read_only()) return -FI_EACCES;
-  auto* errors = (results.flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(results.context) : nullptr;
+  // "This flag applies to synchronous insertions only": the context of others is the application's.
+  const bool lists_errors = (results.flags & FI_SYNC_ERR) != 0 && !av.tells;
+  auto* errors = lists_errors ? static_cast<int*>(results.context) : nullptr;
   int inserted = 0;
   const Engine::Duty duty(*av.domain->engine);
   for (std::size_t i = 0; i < addresses.size(); ++i) {

@@ -41,6 +41,42 @@ TEST_F(FiEq, Insertion_tells_an_event_queue) {
   EXPECT_EQ(fi_close(&eq->fid), 0);
 }
 
+/// fi_av(3), FI_EVENT: "one EQ error entry generated for each failed address insertion, followed by one non-error
+/// event"; FI_SYNC_ERR "applies to synchronous insertions only".
+TEST_F(FiEq, Insertions_that_fail_are_told_before_the_end) {
+  ASSERT_NO_FATAL_FAILURE(open_told(FI_WAIT_UNSPEC));
+  std::array<std::byte, 3 * 16> names{};  // The first and the last one are nobody's.
+  std::array<std::byte, 64> name;
+  std::size_t bytes = name.size();
+  ASSERT_EQ(fi_getname(&b.ep->fid, name.data(), &bytes), 0);
+  ASSERT_EQ(bytes, 16u);
+  std::copy_n(name.begin(), bytes, names.begin() + 16);
+  std::array<fi_addr_t, 3> places{};
+  std::array<int, 3> own{7, 7, 7};
+  ASSERT_EQ(fi_av_insert(av, names.data(), places.size(), places.data(), FI_SYNC_ERR, own.data()), 0);
+  EXPECT_EQ(own, (std::array<int, 3>{7, 7, 7}));
+  EXPECT_EQ(places[0], FI_ADDR_NOTAVAIL);
+  EXPECT_NE(places[1], FI_ADDR_NOTAVAIL);
+  EXPECT_EQ(places[2], FI_ADDR_NOTAVAIL);
+  std::uint32_t event = 0;
+  fi_eq_entry entry{};
+  for (const std::uint64_t index : {0, 2}) {
+    EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof entry, 0), -FI_EAVAIL);
+    fi_eq_err_entry error{};
+    ASSERT_EQ(fi_eq_readerr(eq, &error, 0), static_cast<ssize_t>(sizeof error));
+    EXPECT_EQ(error.fid, &av->fid);
+    EXPECT_EQ(error.context, own.data());
+    EXPECT_EQ(error.data, index);
+    EXPECT_EQ(error.err, FI_EINVAL);
+  }
+  ASSERT_EQ(fi_eq_read(eq, &event, &entry, sizeof entry, 0), static_cast<ssize_t>(sizeof entry));
+  EXPECT_EQ(event, static_cast<std::uint32_t>(FI_AV_COMPLETE));
+  EXPECT_EQ(entry.data, 1u);
+  EXPECT_EQ(entry.context, own.data());
+  EXPECT_EQ(fi_close(&av->fid), 0);
+  EXPECT_EQ(fi_close(&eq->fid), 0);
+}
+
 TEST_F(FiEq, What_is_written_is_read_in_order) {
   fi_eq_attr attr{};
   ASSERT_EQ(fi_eq_open(fabric, &attr, &eq, nullptr), 0);

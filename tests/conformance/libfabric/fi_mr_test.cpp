@@ -59,6 +59,24 @@ TEST_F(FiMr, Basic_has_virtual_addresses_and_keys_of_the_provider) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
+/// "This field is ignored unless the application has requested the FI_HMEM capability."
+TEST_F(FiMr, Interface_of_a_device_is_ignored) {
+  open_with(0);
+  const iovec piece{&word, sizeof word};
+  fi_mr_attr attr{};
+  attr.mr_iov = &piece;
+  attr.iov_count = 1;
+  attr.access = FI_REMOTE_WRITE;
+  attr.requested_key = 9;
+  attr.iface = FI_HMEM_CUDA;
+  attr.device.cuda = 3;
+  fid_mr* region = nullptr;
+  ASSERT_EQ(fi_mr_regattr(domain_of_b, &attr, 0, &region), 0);
+  EXPECT_EQ(write(0, 9, to_b), 0);
+  EXPECT_EQ(word, 12u);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
 TEST_F(FiMr, Thousands_come_and_go) {
   open_with(0);
   ASSERT_GE(info->domain_attr->mr_cnt, 50'000u);
