@@ -36,6 +36,9 @@ Peer& Core::look_up_peer(ProcessId id) {
     auto made = std::make_unique<Peer>();  // Before it has a place: without memory it has none.
     made->id = id;
     made->wire = wire_to(id);
+    // Who waits for it later, or looks after it, needs no memory.
+    waiting_peers.reserve(peers.size() + 1);
+    awaited_peers.reserve(peers.size() + 1);
     found = peers.emplace(key, std::move(made)).first;
   }
   recent_peer = found->second.get();

@@ -63,16 +63,17 @@ struct Core {
   std::unordered_map<std::uint64_t, std::unique_ptr<Peer>> peers;  ///< By (nid, pid).
   std::vector<Peer*> waiting_peers;                                ///< Peers with something that could not go out yet.
   std::vector<Peer*> awaited_peers;                                ///< Peers that may acknowledge operations.
-  std::unique_ptr<Tofu> tofu;                                      ///< nullptr: uTofu is not used.
-  NodeDirectory* directory = nullptr;                              ///< For `tofu`; outlives the core.
-  Peer* recent_peer = nullptr;                                     ///< The one looked up last.
-  Peer* late_peer = nullptr;                                       ///< Who sent `late_messages`.
-  std::vector<LateMessage> late_messages;                          ///< In order. Empty between cycles.
-  bool uses_published = false;    ///< Since the timers ran, some peer's memory was used.
-  std::uint32_t direct_uses = 0;  ///< How often, since a call looked for packets because of it.
-  bool gave_link = false;         ///< The event that was given last says that an entry of the caller is in its list.
-  std::uint32_t departures = 0;   ///< Number of the last departure that was asked for (departure_of).
-  std::uint64_t activity = 0;     ///< Raised whenever something happens that a waiting thread may wait for.
+  SpareMessage spare_message;
+  std::unique_ptr<Tofu> tofu;              ///< nullptr: uTofu is not used.
+  NodeDirectory* directory = nullptr;      ///< For `tofu`; outlives the core.
+  Peer* recent_peer = nullptr;             ///< The one looked up last.
+  Peer* late_peer = nullptr;               ///< Who sent `late_messages`.
+  std::vector<LateMessage> late_messages;  ///< In order. Empty between cycles.
+  bool uses_published = false;             ///< Since the timers ran, some peer's memory was used.
+  std::uint32_t direct_uses = 0;           ///< How often, since a call looked for packets because of it.
+  bool gave_link = false;        ///< The event that was given last says that an entry of the caller is in its list.
+  std::uint32_t departures = 0;  ///< Number of the last departure that was asked for (departure_of).
+  std::uint64_t activity = 0;    ///< Raised whenever something happens that a waiting thread may wait for.
   /// Constant while calls go on. nullptr: nobody is told of anything, so that a step or a call asks one pointer only.
   const Observers* observers = nullptr;
   SleepingCalls sleeping_calls;

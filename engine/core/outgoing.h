@@ -89,6 +89,28 @@ struct OutgoingMessage : LineAligned, boost::intrusive::list_base_hook<> {
   const PacketHeader& header() const { return is_answer ? words.answer.header : words.request; }
 };
 
+/// Memory for one more message that has to be kept. It is taken before anything of the message leaves.
+class SpareMessage {
+ public:
+  SpareMessage() = default;
+  ~SpareMessage() { OutgoingMessage::operator delete(memory_); }
+  SpareMessage(const SpareMessage&) = delete;
+  SpareMessage& operator=(const SpareMessage&) = delete;
+
+  /// Throws bad_alloc without memory.
+  void ensure() {
+    if (memory_ == nullptr) memory_ = OutgoingMessage::operator new(sizeof(OutgoingMessage));
+  }
+
+  /// @pre ensure()
+  OutgoingMessage* keep(OutgoingMessage&& message) {
+    return ::new (std::exchange(memory_, nullptr)) OutgoingMessage(std::move(message));
+  }
+
+ private:
+  void* memory_ = nullptr;
+};
+
 /// All messages of one direction, asking or answering, that are on their way to a peer.
 struct Outbox {
   boost::intrusive::list<OutgoingMessage> waiting;  ///< In the order of posting; the first may be partly sent.

@@ -1,13 +1,15 @@
 #include "engine/core/outstanding.h"
 
 #include <memory>
+#include <new>
+
+#include "engine/observe/system_failure.h"
 
 namespace portofu {
 
 OutstandingOperation* OutstandingTable::open(std::uint32_t* operation_id) {
   if (free_.empty()) [[unlikely]] {
-    if (open_count_ == kMaxOperations) return nullptr;
-    add_chunk();
+    if (open_count_ == kMaxOperations || !add_chunk()) return nullptr;
   }
   Slot& slot = slot_at(free_.back());
   free_.pop_back();
@@ -19,7 +21,8 @@ OutstandingOperation* OutstandingTable::open(std::uint32_t* operation_id) {
   return &slot.operation;
 }
 
-void OutstandingTable::add_chunk() {
+/// @return false: there is no memory, and nothing has happened
+bool OutstandingTable::add_chunk() try {
   const auto first = static_cast<std::uint32_t>(chunks_.size()) * kChunkSlots;
   const std::size_t slots = first + kChunkSlots;
   if (free_.capacity() < slots) free_.reserve(2 * slots);  // close() never allocates.
@@ -28,6 +31,10 @@ void OutstandingTable::add_chunk() {
     chunks_.back()->at(i).id = first_id_ | (first + i);
     free_.push_back(first + kChunkSlots - 1 - i);
   }
+  return true;
+} catch (const std::bad_alloc&) {
+  tell_of_memory("operations that are under way");
+  return false;
 }
 
 void OutstandingTable::close(std::uint32_t operation_id) {

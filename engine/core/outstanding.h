@@ -73,7 +73,7 @@ class OutstandingTable {
   /// Another number in each life.
   std::uint32_t first_id() const { return first_id_; }
 
-  /// @return nullptr if kMaxOperations are open; throws bad_alloc without memory
+  /// @return nullptr if kMaxOperations are open, or there is no memory for one more
   OutstandingOperation* open(std::uint32_t* operation_id);
 
   /// @return nullptr for an id that is not open
@@ -111,7 +111,7 @@ class OutstandingTable {
   using Chunk = std::array<Slot, kChunkSlots>;
 
   Slot& slot_at(std::uint32_t index) { return (*chunks_[index / kChunkSlots])[index % kChunkSlots]; }
-  void add_chunk();
+  bool add_chunk();
 
   std::vector<std::unique_ptr<Chunk>> chunks_;  ///< Never fewer; slots do not move.
   std::vector<std::uint32_t> free_;             ///< Indices; the one used last comes first, while it is in the cache.

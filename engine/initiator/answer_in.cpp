@@ -1,7 +1,5 @@
 #include "engine/initiator/answer_in.h"
 
-#include <vector>
-
 #include "engine/core/steps.h"
 #include "engine/initiator/portals_direct.h"
 #include "engine/initiator/report.h"
@@ -134,18 +132,14 @@ void receive_acknowledgement(Core& core, const Peer& peer, std::uint32_t operati
 }
 
 void fail_outstanding(Core& core, Peer& peer, NiFail fail) {
-  std::vector<std::uint32_t> ids;
   core.outstanding.for_each([&](std::uint32_t id, OutstandingOperation& operation) {
-    if (operation.peer == &peer) ids.push_back(id);
+    if (operation.peer != &peer) return;
+    operation.fail = fail;
+    operation.silent = false;
+    operation.mlength = 0;
+    operation.answered = true;
+    finish_answer(core, id, operation);
   });
-  for (const std::uint32_t id : ids) {
-    OutstandingOperation* operation = core.outstanding.find(id);
-    operation->fail = fail;
-    operation->silent = false;
-    operation->mlength = 0;
-    operation->answered = true;
-    finish_answer(core, id, *operation);
-  }
   peer.answer_stream.mode = ArrivalMode::kIdle;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
 #include "engine/atomic/atomic_access.h"
 #include "engine/core/steps.h"
@@ -130,7 +131,8 @@ void remember_published(Peer& peer, std::uint32_t interface_index, std::uint32_t
   }
   if (peer.state != PeerState::kConnected || !find_direct(peer, found.key, &found.region)) return;
   if (found.region.visited == nullptr || found.region.match_bits != match_bits) return;
-  if (peer.published == nullptr) peer.published = std::make_unique<PublishedEntries>();
+  if (peer.published == nullptr) peer.published.reset(new (std::nothrow) PublishedEntries);
+  if (peer.published == nullptr) return;
   peer.published->place(found.key) = found;
 }
 

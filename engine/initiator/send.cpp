@@ -278,6 +278,7 @@ void start_transfer(Core& core, Interface& ni, Descriptor& d) {
   const AtOnce at_once =
       reach == Reach::kNow && plain && !d.portals.fenced ? try_at_once(core, ni, peer, *md, d) : AtOnce::kNotNow;
   if (at_once == AtOnce::kDone) return;
+  core.spare_message.ensure();
   hold_memory(*md, is_fetching(d.type) ? reply_md : nullptr);
   if (reach == Reach::kNever) return end_unopened(core, ni, d, NiFail::kUndeliverable);
   if (reach == Reach::kNow && !plain && !d.portals.fenced && use_published_held(core, ni, peer, *md, d)) return;

@@ -106,6 +106,13 @@ Reach reach_for_new(Core& core, Peer& peer) {
   return ensure_connected(core, peer);
 }
 
+void part_with(Core& core, Wire& wire, ProcessId id) {
+  for (const auto& [key, peer] : core.peers) {
+    if (peer->id == id && peer->wire == &wire && peer->state == PeerState::kConnected) peer->link->lost = true;
+  }
+  wire.give_up(id);
+}
+
 bool is_over(Core& core, Peer& peer) {
   if (peer.state != PeerState::kConnected || !peer.link->lost) return false;
   if (!peer.wire->has_unheard(peer.id, peer.link->life)) return true;

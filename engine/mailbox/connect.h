@@ -36,6 +36,11 @@ bool is_over(Core& core, Peer& peer);
 /// What a lost peer has sent is waited for so long at most: it may not be to be had, or come in again and again.
 inline constexpr std::uint64_t kMostUnheardNs = 1'000'000'000;
 
+/// Memory has run out in the middle of what a process has sent, which is lost now. It may wait for an answer to that,
+/// so its channel is taken from it, and its operations end. With them its answers may go, so what it was asked ends,
+/// too.
+void part_with(Core& core, Wire& wire, ProcessId id);
+
 /// Somebody is heard, or reached, who is this life: answers that are left for another one are dropped.
 void keep_answers_for(Core& core, Peer& peer, std::uint64_t life);
 

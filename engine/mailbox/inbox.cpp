@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/mailbox/connect.h"
+#include "engine/observe/system_failure.h"
 #include "engine/topology/tofu_id.h"
 #include "engine/wire/copies.h"
 
@@ -128,7 +130,8 @@ void read_late_messages(Core& core) {
     auto& [arrival, payload] = core.late_messages[i];
     if ((read >> i & 1) == 0) arrival.fail = fail_of_storing(payload);
     arrival.received = arrival.header.length;
-    arrival.hooks->finish(core, peer, arrival);
+    // One that cannot end for want of memory does not keep the others from it.
+    if (!endure([&] { arrival.hooks->finish(core, peer, arrival); })) part_with(core, *peer.wire, peer.id);
   }
   core.late_messages.clear();
   peer.wire->copies()->give_back_read();

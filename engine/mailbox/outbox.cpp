@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "engine/mailbox/stamped_header.h"
 #include "engine/memory/guarded_copy.h"
+#include "engine/observe/system_failure.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/wire/copies.h"
 
@@ -165,11 +167,15 @@ SendResult send_packets(Core& core, Peer& peer, OutgoingMessage& message, int& b
 }
 
 /// The memory may change while the message waits, and what it holds now is what shall arrive. If it cannot be read, the
-/// fault is found when the message leaves.
+/// fault is found when the message leaves. Without memory for a copy it ends.
 void copy_to_wait(OutgoingMessage& message) {
   if (!message.is_copied_to_wait || message.started || message.source != SourceKind::kSegment || message.length == 0)
     return;
-  auto copy = std::make_unique_for_overwrite<std::byte[]>(message.length);
+  std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[message.length]);
+  if (copy == nullptr) {
+    tell_of_memory("a message that waits");
+    return take_source_away(message, NiFail::kUndeliverable);
+  }
   if (!message.segment->read(message.offset, copy.get(), message.length)) return;
   message.copy = std::move(copy);
   message.source = SourceKind::kCopy;
@@ -190,11 +196,16 @@ int finish_taken(Core& core, Peer& peer, Outbox& outbox) {
 }  // namespace
 
 void send_or_wait(Core& core, Peer& peer, OutgoingMessage& message, int budget) {
+  if (!endure([&] { core.spare_message.ensure(); })) [[unlikely]] {
+    finish(core, peer, message, NiFail::kUndeliverable);
+    if (message.is_answer) throw std::bad_alloc();  // Who waits for it is told as of a packet that was lost.
+    return;
+  }
   const SendResult result = send_packets(core, peer, message, budget);
   if (result == SendResult::kDone) return;
   if (result == SendResult::kBlocked) copy_to_wait(message);
   Outbox& outbox = outbox_of(peer, message);
-  auto* kept = new OutgoingMessage(std::move(message));
+  OutgoingMessage* const kept = core.spare_message.keep(std::move(message));
   if (result == SendResult::kLent) {
     outbox.lent.push_back(*kept);
     return core.look_after(peer);

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <new>
 #include <string>
 
 namespace portofu {
@@ -48,5 +49,18 @@ void tell_of_closed_way(const std::string& call, const std::string& wanted, int 
 /// Says once in this process that memory is short, for a call that fails because of it.
 /// @param what  what it was to hold
 [[gnu::cold, gnu::noinline]] void tell_of_memory(const char* what) noexcept;
+
+/// Does steps that no caller is to hear of. Where memory runs out in them, that is told, and those behind are left.
+/// @return whether all were done
+template <class Steps>
+bool endure(Steps&& steps) {
+  try {
+    steps();
+    return true;
+  } catch (const std::bad_alloc&) {
+    tell_of_memory("what messages need");
+    return false;
+  }
+}
 
 }  // namespace portofu

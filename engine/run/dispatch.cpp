@@ -7,6 +7,7 @@
 #include "engine/mailbox/connect.h"
 #include "engine/mailbox/inbox.h"
 #include "engine/mailbox/outbox.h"
+#include "engine/observe/system_failure.h"
 #include "engine/run/death.h"
 #include "engine/target/request.h"
 #include "engine/target/tofu_request.h"
@@ -81,8 +82,8 @@ void receive_packet(Core& core, const Packet& packet) {
 void close_source(Core& core, void* context) {
   if (context == nullptr) return;
   Peer& peer = *static_cast<Peer*>(context);
-  cut_message(core, peer, peer.request_stream, NiFail::kUndeliverable);
-  cut_message(core, peer, peer.answer_stream, NiFail::kUndeliverable);
+  for (Arrival* const stream : {&peer.request_stream, &peer.answer_stream})
+    endure([&] { cut_message(core, peer, *stream, NiFail::kUndeliverable); });
   fail_barriers_with(core, peer.id);
 }
 

@@ -16,6 +16,7 @@
 #include "engine/mailbox/outbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/cpu.h"
 #include "engine/run/death.h"
@@ -198,11 +199,13 @@ bool Engine::is_due_sooner_on_duty() {
 }
 
 /// @return 0 if nothing has happened that a thread may wait for. That a peer is gone, which the timers find, or a cycle
-/// that wants to reach it, is no packet.
+/// that wants to reach it, is no packet. Whoever runs a cycle has not asked for what it finds, so memory that runs out
+/// there fails no call: what has not been done is due again in the next one.
 int Engine::cycle_on_duty() {
   const std::uint64_t seen_activity = core_.activity;
   if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
-  int work = run_cycle_on_duty(core_);
+  int work = 0;
+  endure([&] { work = run_cycle_on_duty(core_); });
   if (work == 0 && core_.activity != seen_activity) work = 1;
   if (Checker* const checker = core_.checker()) [[unlikely]]
     checker->look(core_);
@@ -231,7 +234,9 @@ void Engine::settle_waiting_on_duty() {
     }
     return;
   }
-  for (Peer* peer : waiting) finish_taken(core_, *peer);
+  endure([&] {
+    for (Peer* peer : waiting) finish_taken(core_, *peer);
+  });
   if (!core_.fired.empty()) cycle_on_duty();  // By SEND of what came back; see run_cycle_on_duty.
 }
 
@@ -239,7 +244,9 @@ void Engine::settle_waiting_on_duty() {
 /// progress thread's next look. What takes longer, as messages that fire messages without end, is left to that.
 void Engine::settle_own_on_duty() {
   for (int rounds = 0; rounds < kMostOwnRounds && !own_wire_->is_silent(); ++rounds) {
-    if (receive_own_packets_on_duty(core_, *own_wire_) > 0) policy_.note_work();
+    endure([&] {
+      if (receive_own_packets_on_duty(core_, *own_wire_) > 0) policy_.note_work();
+    });
     if (!core_.fired.empty()) cycle_on_duty();
   }
 }
@@ -247,7 +254,7 @@ void Engine::settle_own_on_duty() {
 void Engine::look_after_timers_on_duty(std::uint64_t now_ns) {
   if (now_ns < next_timers_ns_) return;
   next_timers_ns_ = now_ns + std::uint64_t{core_.settings.peer_check_ms} * 1'000'000;
-  run_timers_on_duty(core_);
+  endure([&] { run_timers_on_duty(core_); });
   if (node_ == nullptr || now_ns < next_names_ns_) return;
   next_names_ns_ = now_ns + kNamesPauseNs;
   look_after_names(*node_->segment);
@@ -554,7 +561,8 @@ void Engine::sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, 
     const Duty duty(*this);
     look_after_timers_on_duty(core_.now_ns());
     const bool aborted = is_aborted() && is_abortable;
-    found = has_work_on_duty(core_) || aborted || core_.activity != seen_activity;
+    const bool seen = endure([&] { found = has_work_on_duty(core_); });
+    found = found || !seen || aborted || core_.activity != seen_activity;
     if (!found && needs_timers_on_duty(core_)) {
       longest_ns = std::min(longest_ns, std::uint64_t{core_.settings.peer_check_ms} * 1'000'000);
     }

@@ -42,7 +42,7 @@ void receive_and_release(Core& core, Wire& wire, const Packet& packet) {
     const InHand in_hand{wire};
     receive_packet(core, packet);
   } catch (const std::bad_alloc&) {
-    wire.give_up(packet.source);  // It may wait for an answer that is lost now.
+    part_with(core, wire, packet.source);
     throw;
   }
 }
@@ -80,11 +80,18 @@ int start_fired_operations(Core& core) {
   while (!core.fired.empty() && started < kCycleBudget) {
     TriggeredOperation& operation = core.fired.front();
     core.fired.pop_front();
-    const std::unique_ptr<TriggeredOperation> owned(&operation);
-    if (Interface* ni = core.interface(owned->descriptor.interface_index)) --ni->triggered_count;
+    std::unique_ptr<TriggeredOperation> owned(&operation);
+    Interface* const ni = core.interface(owned->descriptor.interface_index);
+    if (ni != nullptr) --ni->triggered_count;
     if (core.observers != nullptr) [[unlikely]]
       put_trigger(core, *owned);
-    start_descriptor(core, owned->descriptor);
+    try {
+      start_descriptor(core, owned->descriptor);
+    } catch (const std::bad_alloc&) {  // It has done nothing, and is due in the next cycle.
+      if (ni != nullptr) ++ni->triggered_count;
+      core.fired.push_front(*owned.release());
+      throw;
+    }
     core.counters.add(Counter::kTriggersFired);
     ++started;
   }

@@ -212,8 +212,12 @@ bool LinkSet::lend(ShmLink& link, const Loan& loan) {
       return false;
   } else if (way == Way::kLentMemory) {
     const auto address = reinterpret_cast<std::uintptr_t>(loan.payload);
-    if (!link.producer.claim_lent({.place = address, .awaited = loan.last, .in_memory = 1})) return false;
-    link.loans.push_back({link.producer.position(), loan});
+    if (!endure([&] { link.loans.push_back({0, loan}); })) return false;
+    if (!link.producer.claim_lent({.place = address, .awaited = loan.last, .in_memory = 1})) {
+      link.loans.pop_back();
+      return false;
+    }
+    link.loans.back().position = link.producer.position();
   } else {
     return false;
   }

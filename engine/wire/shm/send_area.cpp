@@ -2,6 +2,9 @@
 
 #include "engine/wire/shm/send_area.h"
 
+#include <utility>
+
+#include "engine/observe/system_failure.h"
 #include "engine/segment/shared_room.h"
 
 namespace portofu {
@@ -12,14 +15,16 @@ SendArea::SendArea(ProcessSegment& own, LongData way)
 /// Takes memory for the area once a receiver reads it.
 bool SendArea::open() {
   if (memory_) return true;
+  const std::uint32_t chunks = own_.layout().area_bytes / kAreaChunkBytes;
+  BoundedFifo<std::uint32_t> all_free(chunks);  // First, since it takes memory.
   if (shared_room(own_.directory()).is_plenty_for(own_.layout().area_bytes)) memory_ = own_.map_send_area();
   if (!memory_) {
     tell_of_little_room(own_.directory());
     way_ = LongData::kRing;
     return false;
   }
-  chunks_ = own_.layout().area_bytes / kAreaChunkBytes;
-  free_ = BoundedFifo<std::uint32_t>(chunks_);
+  chunks_ = chunks;
+  free_ = std::move(all_free);
   for (std::uint32_t chunk = 0; chunk < chunks_; ++chunk) free_.push(chunk);
   return true;
 }
@@ -28,9 +33,13 @@ std::byte* SendArea::claim(AreaLink& link, Producer& producer, std::uint32_t pay
   link.streaming = false;
   if (way_ == LongData::kRing || payload_bytes > kAreaChunkBytes) return nullptr;
   if (!link.mapped) {
-    link.mapped = producer.receiver_maps_area();
-    if (!link.mapped || !open()) return nullptr;
-    link.loans = BoundedFifo<AreaLink::Loan>(producer.cell_count());
+    // Without memory for what is to be known of the area, too.
+    endure([&] {
+      if (!producer.receiver_maps_area() || !open()) return;
+      link.loans = BoundedFifo<AreaLink::Loan>(producer.cell_count());
+      link.mapped = true;
+    });
+    if (!link.mapped) return nullptr;
   }
   if (free_.empty()) collect(link, producer);
   if (free_.empty() || !producer.claim_cell(free_.front())) return nullptr;
