@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <numeric>
 #include <queue>
-#include <random>
 #include <tuple>
 #include <utility>
 
@@ -204,21 +203,20 @@ double stream_gb_s(sim::Network& network, const std::vector<std::uint32_t>& to, 
   return total * 1000 / static_cast<double>(run_senders(network, senders));
 }
 
-double all_to_all_gb_s(sim::Network& network, std::uint32_t interface_count, std::uint32_t bytes, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
+double all_to_all_gb_s(sim::Network& network, std::uint32_t interface_count, std::uint32_t bytes, std::uint32_t times) {
   const std::uint32_t count = network.node_count();
+  const std::uint32_t others = count - 1;
   std::vector<Sender> senders;
-  for (std::uint32_t node = 0; node < count; ++node) {
-    std::vector<std::uint32_t> others;
-    for (std::uint32_t i = 1; i < count; ++i) others.push_back((node + i) % count);
-    for (std::size_t i = others.size(); i > 1; --i) std::swap(others[i - 1], others[random() % i]);
-    for (std::uint32_t interface = 0; interface < interface_count; ++interface) {
-      senders.push_back({node, interface, {}, /*awaits_ack=*/true});
-      for (std::size_t i = interface; i < others.size(); i += interface_count)
-        senders.back().messages.push_back({others[i], bytes, 0});
+  for (std::uint32_t i = 0; i < count * interface_count; ++i)
+    senders.push_back({i / interface_count, i % interface_count, {}, /*awaits_ack=*/true});
+  for (std::uint32_t i = 0; i < times * others; ++i) {
+    const std::uint32_t distance = i % others;
+    for (std::uint32_t node = 0; node < count; ++node) {
+      Sender& sender = senders[node * interface_count + distance * interface_count / others];
+      sender.messages.push_back({(node + 1 + distance) % count, bytes, 0});
     }
   }
-  const double total = static_cast<double>(bytes) * count * (count - 1);
+  const double total = static_cast<double>(bytes) * times * count * others;
   return total * 1000 / static_cast<double>(run_senders(network, senders));
 }
 

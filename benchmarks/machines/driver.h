@@ -51,8 +51,8 @@ std::uint64_t run_senders(sim::Network& network, const std::vector<Sender>& send
 /// @param to  receiver of each interface
 double stream_gb_s(sim::Network& network, const std::vector<std::uint32_t>& to, std::uint32_t bytes);
 
-/// Everybody sends to everybody else, in an order of his own. His messages are dealt to his interfaces, each of which
-/// has one under way. @return of all nodes together
-double all_to_all_gb_s(sim::Network& network, std::uint32_t interface_count, std::uint32_t bytes, std::uint64_t seed);
+/// Everybody sends to everybody else, to the next node first, several times after each other. Each of his interfaces
+/// has a part of the others, and one message under way. @return of all nodes together
+double all_to_all_gb_s(sim::Network& network, std::uint32_t interface_count, std::uint32_t bytes, std::uint32_t times);
 
 }  // namespace portofu::machines

@@ -17,8 +17,6 @@ struct Row {
   double allowed_percent = 0;
   double ours = 0;
   std::string made_with;  ///< "model": lib/sim alone, with calls of this program's own. "program": run by ptl_sim.
-  /// What the model is known to miss, in percent beyond the numbers of the machine; 0: nothing.
-  double known_percent = 0;
 };
 
 class Table {
@@ -41,15 +39,13 @@ class Table {
   /// Prints a line that is no row.
   void note(const std::string& text);
 
-  /// Prints the sums. @return the status of the program: 0 if every row is within what is allowed, or misses it as
-  /// known
+  /// Prints the sums. @return the status of the program: 0 if every row is within what is allowed
   int finish() const;
 
  private:
   const std::string machine_;
   const bool with_programs_;
   int within_ = 0;
-  int known_ = 0;
   int failed_ = 0;
 };
 
