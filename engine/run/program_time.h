@@ -11,6 +11,7 @@ struct ProgramTime {
   /// Odd: time is virtual. Grows by one when time becomes virtual, and when it becomes real again.
   std::uint32_t era;
   std::uint64_t ns;  ///< Of virtual time, since the era began; 0 if time is real.
+  bool stands;       ///< Time is real, but stands still for this thread: it waits for virtual time.
 };
 
 /// The engine's functions. Any thread; async-signal-safe.
@@ -25,7 +26,7 @@ struct ProgramClock {
 };
 
 /// The function of the preloaded library that takes them. Its number changes with what is above.
-inline constexpr const char* kTakeProgramClock = "portofu_take_program_clock_3";
+inline constexpr const char* kTakeProgramClock = "portofu_take_program_clock_4";
 using TakeProgramClock = void(const ProgramClock*);
 
 }  // namespace portofu

@@ -210,9 +210,9 @@ ProgramTime program_time() {
   VirtualNic* const nic = of_process.load();
   if (nic != nullptr && !nic->clock_.has_begun()) nic->clock_.read_early(nic->engine_.is_interrupted());
   const std::uint32_t era = current_era([nic] { return nic != nullptr && nic->clock_.has_begun(); });
-  if (era % 2 == 0) return {era, 0};
+  if (era % 2 == 0) return {era, 0, nic != nullptr && nic->clock_.stands()};
   constexpr std::uint64_t kPsPerNs = 1000;
-  return {era, nic->clock_.read(nic->engine_.is_interrupted()) / kPsPerNs};
+  return {era, nic->clock_.read(nic->engine_.is_interrupted()) / kPsPerNs, false};
 }
 
 void start_up_in_virtual_time(bool begins) {

@@ -130,7 +130,7 @@ int show(const void* caller, clockid_t clock, timespec* time) {
   const ProgramTime now = engine != nullptr ? engine->now() : ProgramTime{};
   const bool is_virtual = now.era % 2 != 0;
   ShownClock& shown = shown_clocks[static_cast<std::size_t>(clock)];
-  *time = time_of(shown.show(now.era, is_virtual ? now.ns : real_ns, real_ns) + ahead_ns(now));
+  *time = time_of(shown.show(now.era, is_virtual ? now.ns : real_ns, real_ns, now.stands) + ahead_ns(now));
   return 0;
 }
 
@@ -279,7 +279,7 @@ int end_mpi(const char* name) {
 
 extern "C" {
 
-void portofu_take_program_clock_3(const ProgramClock* clock) {
+void portofu_take_program_clock_4(const ProgramClock* clock) {
   engine_object.store(object_of(clock).mark);
   engine_clock.store(clock, std::memory_order_release);
   if (starts_mpi.load()) clock->start_up(true);

@@ -19,8 +19,9 @@ class ShownClock {
   /// @param era   ProgramTime::era of what is read
   /// @param ns    what is read: virtual time since the era began, if that is odd, else this clock, real
   /// @param real  this clock, real
+  /// @param stands  ProgramTime::stands
   /// @return nanoseconds; never less than before. Any thread; in a handler of a signal that came within, the last
-  std::uint64_t show(std::uint32_t era, std::uint64_t ns, std::uint64_t real) {
+  std::uint64_t show(std::uint32_t era, std::uint64_t ns, std::uint64_t real, bool stands) {
     static __attribute__((tls_model("initial-exec"))) thread_local bool inside = false;
     if (inside) return last_ns_.load(std::memory_order_relaxed);
     inside = true;
@@ -32,7 +33,7 @@ class ShownClock {
       era_ = era;
       shift_ = era % 2 != 0 ? last : last - ns;
     }
-    if (era == era_) last = std::max(last, era == 0 ? ns - ns % kStepNs : ns + shift_);
+    if (era == era_ && !stands) last = std::max(last, era == 0 ? ns - ns % kStepNs : ns + shift_);
     last_ns_.store(last, std::memory_order_relaxed);
     taken_.store(false, std::memory_order_release);
     std::atomic_signal_fence(std::memory_order_seq_cst);

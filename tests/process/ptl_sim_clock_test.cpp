@@ -53,6 +53,19 @@ TEST_F(PtlSimClock, Programs__measure_what_the_machine_takes) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(run({"--nodes", "2", PORTOFU_SIM_LATENCY}).output, first.output);
 }
 
+/// Rank 1 has called nothing when it begins to wait. A sleep takes 1 us, so each put is found up to that much later.
+TEST_F(PtlSimClock, Programs__may_look_into_memory_between_sleeps_or_with_a_timeout) {
+  for (const char* between : {"sleep", "clock"}) {
+    const Ended first = run({"--nodes", "2", PORTOFU_SIM_LATENCY, between});
+    ASSERT_EQ(first.status, 0) << between << ": " << first.output;
+    const auto measured_ns = numbers_behind("steady", first.output);
+    ASSERT_EQ(measured_ns.size(), 1u) << first.output;
+    EXPECT_GT(measured_ns[0], 700) << between;
+    EXPECT_LT(measured_ns[0], 2100) << between;
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(run({"--nodes", "2", PORTOFU_SIM_LATENCY, between}).output, first.output);
+  }
+}
+
 TEST_F(PtlSimClock, Clocks__go_on_from_real_to_virtual_time_and_back) {
   const Ended first = run({"--nodes", "1", PORTOFU_SIM_CLOCKS});
   ASSERT_EQ(first.status, 0) << first.output;

@@ -24,6 +24,10 @@ constexpr std::uint32_t kShortLooks = 8;
 /// Looks in vain before its first turn, after which a rank waits for that turn. Until then, or until it sends
 /// something, looks cost nothing: how many there are may depend on when the ranks of a launcher have met.
 constexpr std::uint32_t kEarlyLooks = 64;
+/// A sleep before the first turn counts for so many of them: who only looks into its memory waits so, too.
+constexpr std::uint32_t kLooksOfSleep = 4;
+/// The same by reads of the clock in a row: a wait with a timeout, and hardly a program that starts.
+constexpr std::uint32_t kEarlyReads = 4096;
 /// So many more wait twice as long: a program that looks a few dozen times while it works loses little by that.
 constexpr std::uint32_t kLooksOfDoubling = 8;
 /// The first of them wait for as long as a look takes, or so long; so it is with reads of the clock, and with sleeps of
@@ -247,7 +251,7 @@ void VirtualClock::pass() {
   charge();
   reads_ = 0;
   if (!begun_.load(std::memory_order_relaxed)) {
-    if (++early_looks_ == kEarlyLooks) looks_count_ = true;
+    if (++early_looks_ >= kEarlyLooks) looks_count_ = true;
     if (looks_count_) give_turn(VirtualState::kPolling, clock_ps_);
     return;
   }
@@ -318,20 +322,28 @@ std::uint64_t VirtualClock::read(bool in_call) {
 }
 
 /// Whoever sleeps before its first turn, or reads the clock again and again, and has sent something, waits for that
-/// turn: it may wait for an answer so. @return false: it goes on in real time
+/// turn: it may wait for an answer so. So does who has slept or read so often that it waits for others, it seems.
+/// @return false: it goes on in real time
 bool VirtualClock::wait_for_first_turn() {
-  if (!is_caller() || in_turn_change_ || !looks_count_ || left_ || starting_up_) return false;
+  if (!is_caller() || in_turn_change_ || left_ || starting_up_) return false;
+  looks_count_ = looks_count_ || early_looks_ >= kEarlyLooks || reads_ > kEarlyReads;
+  if (!looks_count_) return false;
   give_turn(VirtualState::kReady, clock_ps_);
   return true;
 }
 
 void VirtualClock::read_early(bool in_call) {
-  if (!in_call && is_caller() && ++reads_ > kFreeReads) wait_for_first_turn();
+  if (!in_call && !starting_up_ && is_caller() && ++reads_ > kFreeReads) wait_for_first_turn();
 }
+
+bool VirtualClock::stands() const { return is_caller() && looks_count_ && !left_ && !starting_up_; }
 
 bool VirtualClock::sleep(std::uint64_t length_ps) {
   if (!is_caller() || in_turn_change_) return false;
-  if (!has_begun() && !wait_for_first_turn()) return false;
+  if (!has_begun()) {
+    if (!starting_up_) early_looks_ += kLooksOfSleep;
+    if (!wait_for_first_turn()) return false;
+  }
   charge(false);
   end_streaks();
   spend(VirtualSpent::kWait, std::max(length_ps, least_wait_ps_));

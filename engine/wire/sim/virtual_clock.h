@@ -65,6 +65,8 @@ class VirtualClock {
 
   /// The same before has_begun, where real time is shown.
   void read_early(bool in_call);
+  /// Whether time stands still for this thread until has_begun: it has sent something, so its next wait is for that.
+  bool stands() const;
 
   /// Lets that time pass, or as much as a look in vain, so that who sleeps again and again for no time comes to an end.
   /// @return false: not for this thread, which does not call, or not yet
@@ -152,8 +154,8 @@ class VirtualClock {
   bool watches_clock_ = false;            ///< It was read between these looks.
   bool in_turn_change_ = false;           ///< A signal's handler may see it.
   bool has_sent_ = false;                 ///< In this turn.
-  std::uint32_t early_looks_ = 0;         ///< In vain, before it has had a turn.
-  bool looks_count_ = false;              ///< It has sent something, or has looked kEarlyLooks times before its turn.
+  std::uint32_t early_looks_ = 0;         ///< In vain, and sleeps, before it has had a turn.
+  bool looks_count_ = false;              ///< It has sent something, or has waited for a while before its turn.
   std::atomic<bool> begun_{false};        ///< It has had a turn.
   std::atomic<bool> starting_up_{false};  ///< By start_up.
   std::atomic<bool> left_{false};         ///< Virtual time.

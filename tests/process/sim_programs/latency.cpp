@@ -1,4 +1,5 @@
-// A program of two ranks that measures its puts by std::chrono: rank 0 tells what a put takes one way.
+// A program of two ranks that measures its puts by std::chrono: rank 0 tells what a put takes one way. They look into
+// their memory, and sleep or read a clock between looks if an argument says so.
 
 #include <chrono>
 #include <thread>
@@ -9,6 +10,19 @@ using namespace portofu;
 
 namespace {
 
+std::string between_looks;
+
+/// @return false: a second is over
+bool await(const TofuPair& pair, std::uint64_t word) {
+  const auto began = std::chrono::steady_clock::now();
+  if (between_looks.empty()) pair.await_memory(word);
+  while (sim_memory[0].load() != word) {
+    if (between_looks == "sleep") std::this_thread::sleep_for(std::chrono::microseconds(1));
+    if (std::chrono::steady_clock::now() - began > std::chrono::seconds(1)) return false;
+  }
+  return true;
+}
+
 /// @return nanoseconds of a put one way
 template <typename Clock>
 double measure(TofuPair& pair, std::uint64_t first) {
@@ -16,17 +30,18 @@ double measure(TofuPair& pair, std::uint64_t first) {
   const auto began = Clock::now();
   for (std::uint64_t word = first; word < first + kRounds; ++word) {
     const bool answers = !pair.is_even();
-    if (answers) pair.await_memory(word);
+    if (answers && !await(pair, word)) std::_Exit(6);
     if (!pair.put(word, 0)) std::_Exit(8);
-    if (!answers) pair.await_memory(word);
+    if (!answers && !await(pair, word)) std::_Exit(6);
   }
   return std::chrono::duration<double, std::nano>(Clock::now() - began).count() / kRounds / 2;
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   TofuPair pair;
+  if (argc > 1) between_looks = argv[1];
   if (!pair.open()) return 7;
   const double steady_ns = measure<std::chrono::steady_clock>(pair, 1);
   const double system_ns = measure<std::chrono::system_clock>(pair, 101);

@@ -136,7 +136,7 @@ TEST(Symbols, Libportofu_clock__exports_clocks_and_waits) {
                                                               "gettimeofday",
                                                               "nanosleep",
                                                               "poll",
-                                                              "portofu_take_program_clock_3",
+                                                              "portofu_take_program_clock_4",
                                                               "ppoll",
                                                               "pselect",
                                                               "pthread_cond_clockwait",

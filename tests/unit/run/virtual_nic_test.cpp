@@ -109,8 +109,11 @@ TEST_F(VirtualNicTest, Program_time__is_virtual_from_the_first_turn_to_the_end) 
   const std::uint32_t before = program_time().era;
   EXPECT_EQ(before % 2, 0u);
   EXPECT_FALSE(sleep_in_virtual_time(1000)) << "it has had no turn";
+  EXPECT_FALSE(program_time().stands);
   engine->get_from(**engine);
   EXPECT_EQ(program_time().era, before) << "nor has it now";
+  EXPECT_TRUE(program_time().stands) << "what it waits for now comes in virtual time";
+  std::thread([] { EXPECT_FALSE(program_time().stands) << "another thread waits for something else"; }).join();
   constexpr std::uint64_t kHourNs = 3600'000'000'000;
   std::thread coordinator([this] {
     ASSERT_TRUE(job.await(VirtualState::kWaiting));
@@ -132,6 +135,7 @@ TEST_F(VirtualNicTest, Program_time__is_virtual_from_the_first_turn_to_the_end) 
   close(engine);
   EXPECT_EQ(program_time().era, before + 2) << "time is real";
   EXPECT_EQ(program_time().ns, 0u);
+  EXPECT_FALSE(program_time().stands);
 }
 
 /// What never comes, because its sender has gone, holds nobody up.

@@ -156,6 +156,42 @@ TEST_F(VirtualClockTest, First_turn__is_waited_for_by_who_has_sent_something_and
   EXPECT_TRUE(clock->has_begun());
 }
 
+/// It may look into its memory for what another one sends.
+TEST_F(VirtualClockTest, First_turn__is_waited_for_by_who_sleeps_often_and_has_sent_nothing) {
+  const auto clock = open();
+  for (int i = 0; i < 15; ++i) EXPECT_FALSE(clock->sleep(1)) << i;
+  std::thread coordinator([&] {
+    if (job.await(VirtualState::kReady)) job.grant(1000);
+    if (job.await(VirtualState::kReady)) job.grant(2000);  // It has slept.
+  });
+  EXPECT_TRUE(clock->sleep(1));
+  coordinator.join();
+  EXPECT_TRUE(clock->has_begun());
+}
+
+/// It may wait with a timeout.
+TEST_F(VirtualClockTest, First_turn__is_waited_for_by_who_reads_the_clock_very_often_and_has_sent_nothing) {
+  const auto clock = open();
+  for (int i = 0; i < 4096; ++i) clock->read_early(false);
+  EXPECT_FALSE(clock->has_begun());
+  std::thread coordinator([&] {
+    if (job.await(VirtualState::kReady)) job.grant(1000);
+  });
+  clock->read_early(false);
+  coordinator.join();
+  EXPECT_TRUE(clock->has_begun());
+}
+
+TEST_F(VirtualClockTest, First_turn__does_not_come_while_the_program_starts_up) {
+  const auto clock = open();
+  clock->start_up(true);
+  for (int i = 0; i < 5000; ++i) clock->read_early(false);
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(clock->sleep(1));
+  clock->start_up(false);
+  clock->read_early(false);
+  EXPECT_FALSE(clock->sleep(1)) << "and what it did meanwhile does not count";
+}
+
 TEST_F(VirtualClockTest, First_turn__is_waited_for_by_who_has_sent_something_and_reads_the_clock_again_and_again) {
   const auto clock = open();
   for (int i = 0; i < 100; ++i) clock->read_early(false);
