@@ -117,7 +117,10 @@ class MachineReader {
   }
 
   void refuse(const std::string& key, const Json& value, const std::string& allowed) {
-    fail(key, value.dump() + " is not " + allowed);
+    constexpr std::size_t kMostBytesTold = 60;
+    std::string text = value.dump();
+    if (text.size() > kMostBytesTold) text = "a value of " + std::to_string(text.size()) + " bytes";
+    fail(key, text + " is not " + allowed);
   }
 
   const std::string& numbered(const std::string& key) {
@@ -368,6 +371,12 @@ std::string machines_text() {
 std::optional<Machine> load_machine(const std::string& name, std::string* why) {
   const bool is_path = name.ends_with(".json");
   const std::string path = is_path ? name : (machine_directory() / (name + ".json")).string();
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind == std::filesystem::file_type::fifo || kind == std::filesystem::file_type::character) {
+    *why = path + ": it is no file, but a pipe or a device, of which nobody knows whether it ends";
+    return std::nullopt;
+  }
   std::ifstream file(path);
   if (!file || (!is_path && name.find('/') != std::string::npos)) {
     *why = "there is no machine " + name + ": no file " + path + machines_text();

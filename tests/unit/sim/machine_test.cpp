@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -86,6 +88,16 @@ TEST(MachineFile, A_path__is_read_as_well) {
   EXPECT_THAT(why, HasSubstr(path.string()));
 }
 
+/// Nobody might ever write into it.
+TEST(MachineFile, Pipe__is_refused) {
+  const std::string path = testing::TempDir() + "pipe." + std::to_string(getpid()) + ".json";
+  std::string why;
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_FALSE(load_machine(path, &why));
+  EXPECT_TRUE(why.starts_with(path + ": it is no file")) << why;
+  std::filesystem::remove(path);
+}
+
 TEST(MachineFile, Directory__is_refused) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("portofu-machine-directory-" + std::to_string(getpid()) + ".json");
@@ -148,6 +160,8 @@ TEST(MachineFile, Wrong_type_or_range__is_named_with_what_is_allowed) {
     EXPECT_THAT(complaint_about("\"latency_ns\": 77.5,", std::string("\"latency_ns\": ") + number + ","),
                 HasSubstr("links.latency_ns: "))
         << number;
+  EXPECT_EQ(complaint_about("\"lanes\": 2,", "\"lanes\": \"" + std::string(100000, 'x') + "\","),
+            "file.json: links.lanes: a value of 100002 bytes is not a whole number from 1 to 64");
   EXPECT_THAT(complaint_about("\"lane_gb_s\": 3.4,", "\"lane_gb_s\": 0,"), HasSubstr("is not a number from 0.001 to"));
   EXPECT_THAT(complaint_about("\"kind\": \"torus\",", "\"kind\": \"ring\","),
               HasSubstr("\"ring\" is not one of torus hypercube fat_tree dragonfly crossbar"));
