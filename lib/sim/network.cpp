@@ -100,6 +100,7 @@ Passage Network::send(std::uint64_t now_ps, const Packet& packet) {
 
   const std::uint64_t ready_ps = now_ps + before_ps(packet.kind);
   Frame frame{0, ready_ps, ready_ps, costs.gap_ps};
+  std::uint64_t gap_end_ps = 0;
   Passage passage;
   Carried carried;
   std::uint64_t longest_wait_ps = 0;
@@ -108,6 +109,7 @@ Passage Network::send(std::uint64_t now_ps, const Packet& packet) {
     const std::uint32_t payload_bytes = std::min(left_bytes, machine_.links.mtu_bytes);
     frame.bytes = payload_bytes + machine_.links.header_bytes;
     carried = carry(now_ps, frame);
+    if (gap_end_ps == 0) gap_end_ps = carried.began_ps + costs.gap_ps;
     if (carried.longest_wait_ps > longest_wait_ps) {
       longest_wait_ps = carried.longest_wait_ps;
       passage.waited_for = carried.waited_for;
@@ -115,6 +117,7 @@ Passage Network::send(std::uint64_t now_ps, const Packet& packet) {
     frame = {0, carried.left_ps, carried.alone_left_ps, 0};
     left_bytes -= payload_bytes;
   } while (left_bytes > 0);
+  if (carried.left_ps < gap_end_ps) stages_[out].calendar.reserve(carried.left_ps, gap_end_ps - carried.left_ps);
 
   std::uint64_t& last_ps = last_arrival_ps_[std::uint64_t{out} << 32 | in];
   const std::uint64_t after = after_ps(packet.kind);
@@ -135,21 +138,23 @@ Network::Carried Network::carry(std::uint64_t now_ps, const Frame& frame) {
     Stage& stage = stages_[way_[i]];
     const std::uint64_t least_ps = i == 0 ? frame.occupies_ps : 0;
     const std::uint64_t bytes_ps = time_of(frame.bytes, stage.ps_per_byte);
-    const std::uint64_t duration_ps = std::max(bytes_ps, least_ps);
     const std::uint64_t from_ps = std::max(head_ps, room_from(stage, now_ps, frame.bytes));
-    const std::uint64_t start_ps = stage.calendar.find(from_ps, duration_ps);
-    stage.calendar.reserve(start_ps, duration_ps);
-    note_use(stage, head_ps, start_ps, duration_ps);
+    const std::uint64_t start_ps = stage.calendar.find(from_ps, std::max(bytes_ps, least_ps));
+    stage.calendar.reserve(start_ps, bytes_ps);
+    note_use(stage, head_ps, start_ps, bytes_ps);
     stage.use.bytes += frame.bytes;
     if (start_ps - head_ps > carried.longest_wait_ps) {
       carried.longest_wait_ps = start_ps - head_ps;
       carried.waited_for = way_[i];
     }
-    if (i == 0) carried.left_ps = start_ps + duration_ps;
-    if (i == 0) carried.alone_left_ps = alone_head_ps + duration_ps;
+    if (i == 0) {
+      carried.began_ps = start_ps;
+      carried.left_ps = start_ps + bytes_ps;
+      carried.alone_left_ps = alone_head_ps + bytes_ps;
+    }
     if (i > 0 && stages_[way_[i - 1]].buffer_bytes > 0) {
       Stage& before = stages_[way_[i - 1]];
-      before.waiting.push_back({start_ps + duration_ps, frame.bytes});
+      before.waiting.push_back({start_ps + bytes_ps, frame.bytes});
       before.waiting_bytes += frame.bytes;
     }
     head_ps = start_ps + stage.latency_ps;

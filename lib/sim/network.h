@@ -119,10 +119,11 @@ class Network {
     std::uint32_t bytes;           ///< With header.
     std::uint64_t ready_ps;        ///< At the interface.
     std::uint64_t alone_ready_ps;  ///< The same if nothing else were on its way.
-    std::uint64_t occupies_ps;     ///< The interface, at least.
+    std::uint64_t occupies_ps;     ///< The interface, at least, together with what follows it of its message.
   };
   /// What has become of it, also if nothing else were on its way.
   struct Carried {
+    std::uint64_t began_ps = 0;  ///< To leave.
     std::uint64_t left_ps = 0;
     std::uint64_t arrived_ps = 0;
     std::uint64_t alone_left_ps = 0;

@@ -106,6 +106,19 @@ TEST(Network, Gap__holds_the_next_message_and_not_this_one) {
       << "another interface, the same link";
 }
 
+/// Its memory is free when it has left, and its packets follow each other.
+TEST(Network, Gap__holds_no_packet_of_the_same_message) {
+  Machine machine = quick_machine();
+  machine.interfaces.gap_ps = 500 * kNs;
+  machine.links.mtu_bytes = 100;
+  Network network = make_network(machine);
+  const Passage passage = network.send(0, {.from_node = 0, .to_node = 1, .bytes = 200});
+  EXPECT_EQ(passage.left_ps, 200 * kNs);
+  EXPECT_EQ(passage.arrived_ps, 1200 * kNs);
+  EXPECT_EQ(passage.waited_ps, 0u);
+  EXPECT_EQ(network.send(0, {.from_node = 0, .to_node = 1, .bytes = 10}).arrived_ps, 1510 * kNs);
+}
+
 TEST(Network, Link__is_shared_by_interfaces_and_by_ways) {
   Network network = make_network(quick_machine());
   network.send(0, {.from_node = 0, .to_node = 2, .bytes = 100});
