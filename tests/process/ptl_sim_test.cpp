@@ -477,6 +477,9 @@ TEST(PtlSim, Ends__a_program_that_hangs_ends) {
   const Simulated memory = run("memory_in_vain", {"--nodes", "2", "--hang", "2"});
   EXPECT_EQ(memory.status, 125) << memory.output;
   EXPECT_TRUE(contains(memory.output, "polls its memory")) << memory.output;
+  const Simulated waits_for_none = run("one_ends", {"--nodes", "2", "--hang", "2"});
+  EXPECT_EQ(waits_for_none.status, 125) << waits_for_none.output;
+  EXPECT_TRUE(contains(waits_for_none.output, "; 1 rank has ended")) << waits_for_none.output;
   // Time has not begun in the first job, and goes on and on in the second.
   for (const char* role : {"memory_without_a_call", "memory_and_notices"}) {
     const Simulated job = run(role, {"--nodes", "2", "--hang", "2"});

@@ -508,6 +508,11 @@ inline int play_sim(const std::string& role) {
     if (!pair.open()) return 1;
     return rank == 1 && role == "memory_and_notices" ? pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT) : pair.await_memory(1);
   }
+  if (role == "one_ends") {
+    TofuPair pair;
+    if (!pair.open()) return 1;
+    return rank == 1 ? 0 : pair.await_memory(1);
+  }
   if (role == "leaves_early") return play_leaves_early();
   if (role == "comes_back") return play_comes_back();
   if (role == "full_tni") return play_full_tni();

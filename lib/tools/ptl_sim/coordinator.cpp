@@ -293,7 +293,10 @@ std::string Coordinator::who_waits() const {
   int told = 0;
   for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
     if (seats_[rank].ended.load()) continue;
-    if (++told > 8) return text + ", and others";
+    if (++told > 8) {
+      text += ", and others";
+      break;
+    }
     const auto says = [this, rank] {
       if (time_.page(rank).process.load() == 0) return "has not used the library";
       switch (state(rank)) {
@@ -312,7 +315,10 @@ std::string Coordinator::who_waits() const {
     };
     text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank) + ' ' + says();
   }
-  return text;
+  // Somebody may wait for what one of these has not done. Under a launcher nobody knows why they have ended.
+  const auto ended = std::count_if(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.ended.load(); });
+  if (ended == 0 || options_.has_launcher) return text;
+  return text + "; " + std::to_string(ended) + (ended == 1 ? " rank has" : " ranks have") + " ended";
 }
 
 // ---- Turns ----------------------------------------------------------------------------------------------------------
