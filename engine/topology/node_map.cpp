@@ -21,6 +21,17 @@ const char* obstacle_to_virtual_nodes(const Settings& settings, bool spans_nodes
   return nullptr;
 }
 
+/// What PORTOFU_COORDS says.
+Coordinates read_coordinates(const std::string& text) {
+  if (const auto at = parse_coordinates(text)) return *at;
+  static constinit ToldOnce told;
+  if (told.is_first()) {
+    log_error("PORTOFU_COORDS=%s is not allowed (X,Y,Z,A,B,C; A < 2, B < 3, C < 2); 0,0,0,0,0,0 is taken",
+              text.c_str());
+  }
+  return {};
+}
+
 /// Where the node with this number of a machine that stands for several is.
 Coordinates place_in_shape(const std::string& text, std::uint32_t number) {
   if (text.empty()) return NodeMap::virtual_coordinates(number);
@@ -65,6 +76,7 @@ std::optional<NodeMap> NodeMap::find(const Settings& settings, std::uint32_t own
     map.spans_nodes_ = may_span;
     map.by_address_ = map.spans_nodes_ && settings.coords.empty();
     if (map.by_address_) map.own_ = coordinates_of_address(own_nid);
+    if (!settings.coords.empty()) map.own_ = read_coordinates(settings.coords);
     return map;
   }
   auto hosts = read_host_file(settings.hosts, why);

@@ -48,7 +48,7 @@ class NodeMap {
   /// Of this process among those of its job on this node.
   const LocalPlace& own_place() const { return place_; }
 
-  /// Of this node, but for PORTOFU_COORDS.
+  /// Of this node.
   const Coordinates& own_coordinates() const { return own_; }
 
   /// The job has, or may have, processes on other nodes.

@@ -134,14 +134,6 @@ std::optional<NodeMap> find_node_map() {
   return NodeMap::find(settings(), &why);
 }
 
-Coordinates read_coordinates() {
-  const std::string text = settings().coords;
-  if (text.empty() || !settings().hosts.empty()) return node_map() ? node_map()->own_coordinates() : Coordinates{};
-  if (const auto at = parse_coordinates(text)) return *at;
-  log_error("PORTOFU_COORDS=%s is not allowed (X,Y,Z,A,B,C; A < 2, B < 3, C < 2); 0,0,0,0,0,0 is taken", text.c_str());
-  return {};
-}
-
 /// @return the engine
 Engine* with_tofu(Engine* engine) {
   const Engine::Duty duty(*engine);
@@ -161,7 +153,10 @@ const TofuSettings& tofu_settings() { return read_once<TofuSettings, read_tofu_s
 
 const std::optional<NodeMap>& node_map() { return read_once<std::optional<NodeMap>, find_node_map>(); }
 
-const Coordinates& my_coordinates() { return read_once<Coordinates, read_coordinates>(); }
+const Coordinates& my_coordinates() {
+  static constexpr Coordinates kOrigin{};
+  return node_map() ? node_map()->own_coordinates() : kOrigin;
+}
 
 Engine* engine_at(std::uint64_t number) {
   if (number >= kMostEngines) return nullptr;

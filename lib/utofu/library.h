@@ -50,7 +50,7 @@ inline const Settings& settings() { return read_once<Settings, read_engine_setti
 /// engine tells when it opens.
 const std::optional<NodeMap>& node_map();
 
-/// What node_map says, or PORTOFU_COORDS if there is no hosts file.
+/// What node_map says; the origin if that is nothing.
 const Coordinates& my_coordinates();
 
 /// The environment variables of the guide. @spec guide, 4.3.2

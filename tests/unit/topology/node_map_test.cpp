@@ -44,6 +44,21 @@ TEST_F(NodeMapTest, Lone_node__is_at_the_origin_and_knows_nobody) {
   EXPECT_TRUE(map.nids().empty());
 }
 
+TEST_F(NodeMapTest, Node_that_is_placed__is_there_and_knows_no_other) {
+  settings.coords = "7,8,9,1,2,1";
+  for (const bool launcher_spans_nodes : {false, true}) {
+    const NodeMap map = find(launcher_spans_nodes);
+    EXPECT_EQ(map.own_coordinates(), (Coordinates{7, 8, 9, 1, 2, 1}));
+    EXPECT_EQ(map.nid_at({7, 8, 9, 1, 2, 1}), kOwn);
+    EXPECT_EQ(map.nid_at({}), 0u);
+  }
+  settings.coords = "7,8,9,1,3,1";
+  EXPECT_EQ(find(true).own_coordinates(), Coordinates{}) << "no such place";
+  write_hosts("10.0.1.2 5,0,0,0,1,0\n");
+  settings.coords = "7,8,9,1,2,1";
+  EXPECT_EQ(find().own_coordinates(), (Coordinates{5, 0, 0, 0, 1, 0})) << "the file says it";
+}
+
 TEST_F(NodeMapTest, Launcher_that_tells_of_nodes__makes_coordinates_of_addresses) {
   const NodeMap map = find(true);
   EXPECT_TRUE(map.spans_nodes());
