@@ -62,6 +62,18 @@ void post_notice(Core& core, VirtualControlQueue& vcq, const Notice& notice) {
   core.counters.add(Counter::kEventsPosted);
 }
 
+void arm_operation(Core& core, CountingEvent& counter, const Descriptor& descriptor, const Trigger& trigger,
+                   const Claim& claim) {
+  auto* operation = new TriggeredOperation;
+  operation->descriptor = descriptor;
+  static_cast<Trigger&>(*operation) = trigger;
+  static_cast<Claim&>(*operation) = claim;
+  if (Interface* const ni = core.interface(descriptor.interface_index)) ++ni->triggered_count;
+  counter.add_triggered_on_duty(operation, core.fired);
+}
+
+void disarm_operations(Interface& ni, CountingEvent& counter) { ni.triggered_count -= counter.cancel_on_duty(); }
+
 void end_operation(Interface& ni, MemoryDescriptor& md) {
   if (--md.pending == 0 && md.released) {
     md.segment.clear();

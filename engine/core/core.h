@@ -195,6 +195,15 @@ inline void count_outcome(Core& core, Interface& ni, Handle ct_handle, NiFail fa
   }
 }
 
+/// Lets an operation wait for a counter, whoever asks for it: Portals, libfabric, a VCQ in session mode, a barrier
+/// gate. It starts at once, as everything in Core::fired does, if the threshold is reached. Limits are the caller's to
+/// look at (Engine::arm_on_duty).
+void arm_operation(Core& core, CountingEvent& counter, const Descriptor& descriptor, const Trigger& trigger,
+                   const Claim& claim = {});
+
+/// Deletes what waits for a counter of an interface.
+void disarm_operations(Interface& ni, CountingEvent& counter);
+
 /// An operation on the memory descriptor is over; frees it if it was released meanwhile.
 void end_operation(Interface& ni, MemoryDescriptor& md);
 

@@ -13,13 +13,22 @@
 
 namespace portofu {
 
+/// When an operation starts.
+struct Trigger {
+  Handle counter =
+      0;  ///< Of the counting event that it waits for, or of the VCQ in session mode; 0: none that has one.
+  std::uint64_t threshold = 0;  ///< Successes that let it start.
+};
+
+/// Who may end an operation that waits for a counter.
+struct Claim {
+  const void* owner = nullptr;  ///< What asked for it; nullptr: nobody who may take it back.
+  const void* home = nullptr;   ///< What it ends with, if it has not started; nullptr: nothing.
+};
+
 /// An operation that starts when a counter has `threshold` successes. Owned by whoever holds it in a list.
-struct TriggeredOperation : LineAligned {
+struct TriggeredOperation : LineAligned, Trigger, Claim {
   Descriptor descriptor;
-  std::uint64_t threshold = 0;                       ///< Successes that let it start.
-  Handle counter = 0;                                ///< It waits for, for onlookers; 0: not told.
-  const void* owner = nullptr;                       ///< What asked for it; nullptr: nobody who may take it back.
-  const void* home = nullptr;                        ///< What it ends with, if it has not started; nullptr: nothing.
   boost::intrusive::set_member_hook<> waiting_hook;  ///< In the trigger list of its counter.
   boost::intrusive::list_member_hook<> fired_hook;   ///< In FiredOperations.
 

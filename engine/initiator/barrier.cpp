@@ -52,14 +52,13 @@ void combine(GateValue& into, const GateValue& other) {
                   reinterpret_cast<const std::byte*>(other.items.data()), nullptr, nullptr, into.item_count});
 }
 
-/// What lets pass_gate run once `threshold` inputs are there. Owned by the list that it comes into.
-TriggeredOperation* new_operation(const BarrierGate& gate, std::uint64_t threshold) {
-  auto* operation = new TriggeredOperation;
-  operation->descriptor.type = PacketType::kTofuGate;
-  operation->descriptor.interface_index = kTofuInterface;
-  operation->descriptor.gate_number = queue_number(gate.id);
-  operation->threshold = threshold;
-  return operation;
+/// Lets pass_gate run once `threshold` inputs are there.
+void arm_inputs(Core& core, BarrierGate& gate, std::uint64_t threshold) {
+  Descriptor passes;
+  passes.type = PacketType::kTofuGate;
+  passes.interface_index = kTofuInterface;
+  passes.gate_number = queue_number(gate.id);
+  arm_operation(core, gate.inputs, passes, {0, threshold});
 }
 
 /// The barrier of a start/end gate is over.
@@ -87,7 +86,7 @@ void arm_gate(Core& core, BarrierGate& gate) {
   if (gate.armed || gate.input_count() == 0) return;
   gate.armed = true;
   gate.round_inputs += gate.input_count();
-  gate.inputs.add_triggered_on_duty(new_operation(gate, gate.round_inputs), core.fired);
+  arm_inputs(core, gate, gate.round_inputs);
   count_inputs(core, gate);
 }
 
@@ -200,7 +199,7 @@ void end_gate(Core& core, BarrierGate& gate, std::uint64_t round) {
   if (gate.state == BarrierState::kRunning && gate.rounds_started > round)
     end_barrier(core, gate, BarrierState::kFailed);
   if (gate.owes_end) return;
-  core.fired.push_back(*new_operation(gate, 0));
+  arm_inputs(core, gate, 0);
   gate.owes_end = true;
 }
 

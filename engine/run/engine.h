@@ -31,6 +31,13 @@ enum class NodeReach : std::uint8_t {
   kNone,      ///< Nothing, whatever the settings say.
 };
 
+/// Outcome of Engine::arm_on_duty.
+enum class Armed : std::uint8_t {
+  kYes,
+  kNoCounter,  ///< There is no such counter.
+  kNoRoom,     ///< As many operations wait as the interface allows.
+};
+
 /// Outcome of Engine::wait.
 enum class WaitResult : std::uint8_t { kReached, kTimedOut, kAborted };
 
@@ -115,6 +122,10 @@ class Engine {
 
   /// The same for a caller that holds the duty.
   void post_on_duty(Descriptor& descriptor);
+
+  /// Lets a descriptor wait for a counter of its interface, or starts it if its threshold is reached.
+  /// @param descriptor  its interface is open
+  Armed arm_on_duty(const Descriptor& descriptor, const Trigger& trigger, const Claim& claim = {});
 
   /// Starts what the caller's change on duty has set free: triggered operations, waiting packets. A caller that starts
   /// something is not one that only waits: what it waits for between its calls that look may come past the engine.

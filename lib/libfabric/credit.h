@@ -8,12 +8,6 @@
 
 namespace portofu::fabric {
 
-/// Where a triggered operation waits.
-struct Trigger {
-  Handle ct_handle = 0;  ///< 0: it does not wait.
-  std::uint64_t threshold = 0;
-};
-
 /// For one address. On duty.
 struct Credit {
   std::uint64_t bytes = 0;     ///< Sent since the last mark.
@@ -33,7 +27,7 @@ inline constexpr std::uint64_t kMessageBytes = 256;
 /// The slow half of turn_of.
 Trigger look_for_turn(Core& core, Credit& credit);
 
-/// When the next message may leave. @return a trigger of ct_handle 0: now
+/// When the next message may leave. @return a trigger without counter: now
 inline Trigger turn_of(Core& core, Credit& credit) {
   if (credit.marks - credit.answered < kMostMarks && !credit.holds) [[likely]]
     return {};

@@ -146,7 +146,7 @@ void post_deferred(Core& core, LocalCall& local) {
 }
 
 /// On duty.
-ssize_t defer(const Endpoint& ep, Core& core, const ReceiveCall& call) {
+ssize_t defer(const Endpoint& ep, const ReceiveCall& call) {
   const Trigger trigger =
       call.deferral != nullptr ? call.deferral->trigger : trigger_of(*ep.domain, call.msg.context, call.flags);
   const void* owner = call.deferral != nullptr ? call.deferral->owner : nullptr;
@@ -162,7 +162,7 @@ ssize_t defer(const Endpoint& ep, Core& core, const ReceiveCall& call) {
     deferred->call.deferral = &deferred->deferral;
   }
   deferred->changes = deferred->deferral.completion;
-  return keep(ep, core, std::move(deferred), trigger, {owner, ep.rx.get()});
+  return keep(ep, std::move(deferred), trigger, {owner, ep.rx.get()});
 }
 
 /// On duty: cancels a message that has not left, or a receive that is not posted, because it waits for a counter.
@@ -224,7 +224,7 @@ ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
     if ((call.flags & FI_PEEK) != 0) return peek(duty.core(), rx, call);
     if ((call.flags & FI_CLAIM) != 0) return take_claimed(duty.core(), rx, call);
     if (call.deferral != nullptr || (call.flags & FI_TRIGGER) != 0) [[unlikely]]
-      return defer(ep, duty.core(), call);
+      return defer(ep, call);
     const ssize_t result = append(duty.core(), rx, call);
     engine.settle_on_duty();
     return result;

@@ -142,7 +142,7 @@ bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descript
   mark.pt_index = portal_of(message.pt_index / kPortalsPerEndpoint, PortalUse::kCredit);
   const ssize_t sent = guarded([&]() -> ssize_t {
     if (!make_mark(core, credit, &mark)) return -FI_ENOMEM;
-    if (turn.ct_handle != 0) return arm(engine, core, mark, turn);
+    if (turn.counter != 0) return arm(engine, mark, turn);
     engine.post_on_duty(mark);
     return 0;
   });
@@ -151,20 +151,20 @@ bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descript
 
 /// On duty: whether a message may wait until its target has received others. What is injected would have to be kept.
 [[gnu::noinline]] bool may_be_held(const Core& core, const TransmitCall& call, const Trigger& turn) {
-  return (call.flags & FI_INJECT) == 0 && interface_of(core).cts.find(turn.ct_handle)->waiting_count() < kTransmitSize;
+  return (call.flags & FI_INJECT) == 0 && interface_of(core).cts.find(turn.counter)->waiting_count() < kTransmitSize;
 }
 
 ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   if (!name_target(tx, call, d)) return -FI_EINVAL;
   Trigger trigger =
-      call.deferral.trigger.ct_handle != 0 ? call.deferral.trigger : trigger_of(*tx.domain, call.context, call.flags);
+      call.deferral.trigger.counter != 0 ? call.deferral.trigger : trigger_of(*tx.domain, call.context, call.flags);
   Credit* credit = nullptr;  // Of a message that waits for nothing but its turn.
-  if (trigger.ct_handle == 0) {
+  if (trigger.counter == 0) {
     if (!call.goes_on && !has_room(core, d)) return -FI_EAGAIN;
     if (call.portal != PortalUse::kMemory && d.type == PacketType::kPut) {
       credit = &tx.av->credit_of(call.target);
       trigger = turn_of(core, *credit);
-      if (trigger.ct_handle != 0 && !may_be_held(core, call, trigger)) return -FI_EAGAIN;
+      if (trigger.counter != 0 && !may_be_held(core, call, trigger)) return -FI_EAGAIN;
     }
   }
   if (!complete(core, tx, call, d)) {
@@ -172,8 +172,8 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
     return -FI_EAGAIN;
   }
   ssize_t result = 0;
-  if (trigger.ct_handle != 0) [[unlikely]] {
-    result = arm(engine, core, d, trigger, {call.deferral.owner, &tx});
+  if (trigger.counter != 0) [[unlikely]] {
+    result = arm(engine, d, trigger, {call.deferral.owner, &tx});
     if (result != 0) free_memory(interface_of(core), d);
   } else {
     post(engine, core, d);
@@ -229,8 +229,7 @@ ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
   });
 }
 
-ssize_t keep(const Endpoint& ep, Core& core, std::shared_ptr<KeptCall> call, const Trigger& trigger,
-             const Claim& claim) {
+ssize_t keep(const Endpoint& ep, std::shared_ptr<KeptCall> call, const Trigger& trigger, const Claim& claim) {
   Descriptor d;
   d.type = PacketType::kLocalCall;
   d.interface_index = kFabricInterface;
@@ -239,27 +238,19 @@ ssize_t keep(const Endpoint& ep, Core& core, std::shared_ptr<KeptCall> call, con
   ep.domain->local_calls.emplace(key, std::move(call));
   ssize_t result = -FI_ENOMEM;
   try {
-    result = arm(*ep.domain->engine, core, d, trigger, claim);
+    result = arm(*ep.domain->engine, d, trigger, claim);
   } catch (const std::bad_alloc&) {
   }
   if (result != 0) ep.domain->local_calls.erase(key);
   return result;
 }
 
-ssize_t arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trigger, const Claim& claim) {
-  Interface& ni = interface_of(core);
-  CountingEvent* counter = ni.cts.find(trigger.ct_handle);
-  if (counter == nullptr) return -FI_EINVAL;
-  if (ni.triggered_count >= ni.limits.max_triggered_ops) return -FI_EAGAIN;
-  auto* operation = new TriggeredOperation;
-  operation->descriptor = d;
-  operation->threshold = trigger.threshold;
-  operation->counter = trigger.ct_handle;
-  operation->owner = claim.owner;
-  operation->home = claim.home;
-  ++ni.triggered_count;
-  counter->add_triggered_on_duty(operation, core.fired);
-  engine.settle_on_duty();
+ssize_t arm(Engine& engine, const Descriptor& d, const Trigger& trigger, const Claim& claim) {
+  switch (engine.arm_on_duty(d, trigger, claim)) {
+    case Armed::kNoCounter: return -FI_EINVAL;
+    case Armed::kNoRoom: return -FI_EAGAIN;
+    case Armed::kYes: break;
+  }
   return 0;
 }
 

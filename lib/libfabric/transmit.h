@@ -67,18 +67,12 @@ inline constexpr Handle kNoCounter = UINT32_MAX;
 /// of the domain
 Trigger trigger_of(const Domain& domain, const void* context, std::uint64_t flags);
 
-/// Who may end an operation that waits for a counter.
-struct Claim {
-  const void* owner = nullptr;  ///< See Deferral.
-  const void* home = nullptr;   ///< The half of an endpoint that it is of: what has not started ends with it.
-};
-
 /// On duty: lets a descriptor wait for a counter.
-ssize_t arm(Engine& engine, Core& core, const Descriptor& descriptor, const Trigger& trigger, const Claim& claim = {});
+/// @param claim  see Deferral; its home is the half of an endpoint that the operation is of
+ssize_t arm(Engine& engine, const Descriptor& descriptor, const Trigger& trigger, const Claim& claim = {});
 
 /// On duty: lets a call wait for a counter.
-ssize_t keep(const Endpoint& ep, Core& core, std::shared_ptr<KeptCall> call, const Trigger& trigger,
-             const Claim& claim);
+ssize_t keep(const Endpoint& ep, std::shared_ptr<KeptCall> call, const Trigger& trigger, const Claim& claim);
 
 /// On duty: an endpoint closes, and with it ends what has not started.
 void end_waiting(Core& core, const Endpoint& ep);

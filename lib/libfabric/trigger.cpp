@@ -76,7 +76,7 @@ ssize_t queue_count(const fi_deferred_work& work, PacketType type) {
   d.count = {name_changed(work.op.cntr->cntr), true, work.op.cntr->value, 0};
   const Deferral deferral = deferral_of(work);
   const Engine::Duty duty(engine);
-  return arm(engine, duty.core(), d, deferral.trigger, {deferral.owner});
+  return arm(engine, d, deferral.trigger, {deferral.owner});
 }
 
 /// The endpoint of an operation, with which all that are no counts begin; nullptr: it has none.

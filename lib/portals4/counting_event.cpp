@@ -110,7 +110,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) {
   Interface* ni = home_of(duty.core(), ct_handle);
   if (Checker* const checker = duty.core().checker()) [[unlikely]]
     checker->portals.frees(*ni, ct_handle, *counter);
-  ni->triggered_count -= counter->cancel_on_duty();
+  disarm_operations(*ni, *counter);
   ni->cts.free(ct_handle);
   ++duty.core().activity;  // Whoever waits for it waits no longer.
   return PTL_OK;
@@ -122,7 +122,7 @@ int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) {
   const Engine::Duty duty(*engine);
   CountingEvent* counter = find_counter(duty.core(), ct_handle);
   if (counter == nullptr) return PTL_ARG_INVALID;
-  home_of(duty.core(), ct_handle)->triggered_count -= counter->cancel_on_duty();
+  disarm_operations(*home_of(duty.core(), ct_handle), *counter);
   return PTL_OK;
 }
 

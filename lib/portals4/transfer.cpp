@@ -56,21 +56,12 @@ bool is_legal(const AtomicPart& part, AtomicUse use, ptl_size_t length) {
          length % atomic_type_bytes(type) == 0;
 }
 
-int arm(const Engine::Duty& duty, Engine& engine, Interface& ni, const Descriptor& descriptor, const Trigger& trigger) {
-  CountingEvent* counter = ni.cts.find(trigger.ct_handle);
-  if (counter == nullptr) return PTL_ARG_INVALID;
-  // What has reached its threshold does not wait, whether it is new or has not been started yet.
-  const bool waits = counter->success() < trigger.threshold;
-  while (waits && ni.triggered_count >= ni.limits.max_triggered_ops && !duty.core().fired.empty())
-    engine.settle_on_duty();
-  if (waits && ni.triggered_count >= ni.limits.max_triggered_ops) return PTL_NO_SPACE;
-  auto* operation = new TriggeredOperation;
-  operation->descriptor = descriptor;
-  operation->threshold = trigger.threshold;
-  operation->counter = trigger.ct_handle;
-  ++ni.triggered_count;
-  counter->add_triggered_on_duty(operation, duty.core().fired);
-  engine.settle_on_duty();
+int arm(Engine& engine, const Descriptor& descriptor, const Trigger& trigger) {
+  switch (engine.arm_on_duty(descriptor, trigger)) {
+    case Armed::kNoCounter: return PTL_ARG_INVALID;
+    case Armed::kNoRoom: return PTL_NO_SPACE;
+    case Armed::kYes: break;
+  }
   return PTL_OK;
 }
 
@@ -88,7 +79,7 @@ int submit(Descriptor& d, const Trigger* trigger) {
       d.interface_index = static_cast<std::uint8_t>(ni->index);
       if (ni->is_logical()) d.portals.target.pid = 0;
       if (!ni->is_matching()) d.match_bits = 0;
-      if (trigger != nullptr) return arm(duty, *engine, *ni, d, *trigger);
+      if (trigger != nullptr) return arm(*engine, d, *trigger);
       if (Checker* const checker = duty.core().checker()) [[unlikely]]
         checker->portals.starts(*ni, *md, d);
       if (send_at_once(duty.core(), *ni, *md, d)) {
@@ -172,7 +163,7 @@ int triggered_count(PacketType type, ptl_handle_ct_t ct_handle, ptl_ct_event_t a
     d.type = type;
     d.interface_index = static_cast<std::uint8_t>(ni->index);
     d.count = {ct_handle, false, amount.success, amount.failure};
-    return arm(duty, *engine, *ni, d, trigger);
+    return arm(*engine, d, trigger);
   });
 }
 

@@ -6,12 +6,6 @@
 
 namespace portofu::portals {
 
-/// When an operation starts.
-struct Trigger {
-  ptl_handle_ct_t ct_handle;
-  ptl_size_t threshold;
-};
-
 /// In place of an index beyond every portal table.
 inline constexpr std::uint16_t kNoPortalIndex = UINT16_MAX;
 

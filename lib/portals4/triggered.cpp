@@ -4,6 +4,7 @@
 
 using namespace portofu::portals;
 using portofu::PacketType;
+using portofu::Trigger;
 
 int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,

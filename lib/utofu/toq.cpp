@@ -126,11 +126,7 @@ Descriptor describe(const VirtualControlQueue& vcq, const Request& r, std::size_
 
 [[gnu::always_inline]] inline void start_untold(Core& core, VirtualControlQueue& vcq, Descriptor& d) {
   if (!vcq.session) return start_descriptor(core, d);
-  auto* waiting = new TriggeredOperation;
-  waiting->descriptor = d;
-  waiting->threshold = ++vcq.posted;
-  waiting->counter = vcq.handle;
-  vcq.steps.add_triggered_on_duty(waiting, core.fired);
+  arm_operation(core, vcq.steps, d, {vcq.handle, ++vcq.posted});
 }
 
 [[gnu::cold, gnu::noinline]] void start_told(Core& core, VirtualControlQueue& vcq, Descriptor& d) {

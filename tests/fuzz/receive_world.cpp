@@ -137,7 +137,7 @@ void ReceiveWorld::come_to_rest() {
   for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
     if (core_.interface(index) == nullptr) continue;
     Interface& ni = *core_.interface(index);
-    ni.cts.for_each([&ni](Handle, CountingEvent& counter) { ni.triggered_count -= counter.cancel_on_duty(); });
+    ni.cts.for_each([&ni](Handle, CountingEvent& counter) { disarm_operations(ni, counter); });
   }
   run_until_quiet();
   for (const ProcessId peer : kSources) {

@@ -250,11 +250,7 @@ void ReceiveWorld::start(Descriptor& d) {
   Interface& ni = *core_.interface(d.interface_index);
   CountingEvent* counter = input_.once_in(4) ? ni.cts.find(nth(ni.cts, input_.byte())) : nullptr;
   if (counter == nullptr || ni.triggered_count >= ni.limits.max_triggered_ops) return start_descriptor(core_, d);
-  auto* operation = new TriggeredOperation;
-  operation->descriptor = d;
-  operation->threshold = input_.below(8);
-  ++ni.triggered_count;
-  counter->add_triggered_on_duty(operation, core_.fired);
+  arm_operation(core_, *counter, d, {0, input_.below(8)});
 }
 
 void ReceiveWorld::start_put() {
@@ -309,7 +305,7 @@ void ReceiveWorld::arm() {
 void ReceiveWorld::cancel_triggered() {
   Interface* ni = any_interface();
   const Handle counter = ni != nullptr ? nth(ni->cts, input_.byte()) : 0;
-  if (counter != 0) ni->triggered_count -= ni->cts.find(counter)->cancel_on_duty();
+  if (counter != 0) disarm_operations(*ni, *ni->cts.find(counter));
 }
 
 void ReceiveWorld::change_counter() {

@@ -201,10 +201,7 @@ void ReceiveWorld::post_tofu() {
   }
   d.tofu.tcq_place = vcq->tcq.take(nullptr, (d.tofu_meta & kTofuTcqNotice) != 0);
   if (!vcq->session) return start_descriptor(core_, d);
-  auto* waiting = new TriggeredOperation;
-  waiting->descriptor = d;
-  waiting->threshold = ++vcq->posted;
-  vcq->steps.add_triggered_on_duty(waiting, core_.fired);
+  arm_operation(core_, vcq->steps, d, {vcq->handle, ++vcq->posted});
 }
 
 void ReceiveWorld::take_notices() {

@@ -127,16 +127,12 @@ EntryRequest Node::request_of(const EntryPlan& plan) {
 
 void Node::arm(Handle ct, std::uint64_t threshold, const Descriptor& descriptor) {
   const Engine::Duty duty(*engine_);
-  auto* operation = new TriggeredOperation;
-  operation->descriptor = descriptor;
-  operation->threshold = threshold;
-  ++interface().triggered_count;
-  interface().cts.find(ct)->add_triggered_on_duty(operation, core_->fired);
+  arm_operation(*core_, *interface().cts.find(ct), descriptor, {ct, threshold});
 }
 
 void Node::cancel(Handle ct) {
   const Engine::Duty duty(*engine_);
-  interface().triggered_count -= interface().cts.find(ct)->cancel_on_duty();
+  disarm_operations(interface(), *interface().cts.find(ct));
 }
 
 }  // namespace portofu::simulation

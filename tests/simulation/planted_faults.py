@@ -174,8 +174,8 @@ FAULTS = [
     Fault("uTofu: relay gate not armed again", "engine/initiator/barrier.cpp",
           "    arm_gate(core, *gate);\n    return send_on", "    return send_on", "tofu_circuit"),
     Fault("uTofu: gate passes with its first input", "engine/initiator/barrier.cpp",
-          "new_operation(gate, gate.round_inputs)",
-          "new_operation(gate, gate.round_inputs - gate.input_count() + 1)", "tofu_circuit"),
+          "arm_inputs(core, gate, gate.round_inputs)",
+          "arm_inputs(core, gate, gate.round_inputs - gate.input_count() + 1)", "tofu_circuit"),
     Fault("uTofu: packet of a later round taken", "engine/initiator/barrier.cpp",
           "combine(value, gate.packets.front());",
           "{\n      if (gate.packets.size() > 1) gate.packets.pop_front();\n"

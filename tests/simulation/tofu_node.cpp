@@ -79,10 +79,7 @@ void TofuNode::post(VirtualControlQueue& vcq, const Descriptor& wanted, void* ca
   descriptor.tofu.vcq_handle = vcq.handle;
   descriptor.tofu.tcq_place = vcq.tcq.take(callback_data, tcq_notice);
   if (vcq.session) {
-    auto* waiting = new TriggeredOperation;
-    waiting->descriptor = descriptor;
-    waiting->threshold = ++vcq.posted;
-    vcq.steps.add_triggered_on_duty(waiting, core.fired);
+    arm_operation(core, vcq.steps, descriptor, {vcq.handle, ++vcq.posted});
   } else {
     start_descriptor(core, descriptor);
   }

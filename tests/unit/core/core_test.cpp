@@ -132,10 +132,22 @@ TEST_F(CoreStateTest, Count__reaches_its_counter_and_wakes_who_waits) {
   EXPECT_GE(core.activity, activity + 2);
 }
 
+TEST_F(CoreStateTest, Armed_operations__are_counted_at_their_interface_until_they_start_or_are_disarmed) {
+  Descriptor counts;
+  counts.type = PacketType::kCountIncrement;
+  counts.interface_index = static_cast<std::uint8_t>(ni.index);
+  for (int i = 0; i < 3; ++i) arm_operation(core, *ni.cts.find(ct), counts, {ct, 2});
+  counts.interface_index = kTofuInterface;
+  CountingEvent of_a_queue;
+  arm_operation(core, of_a_queue, counts, {0, 1});
+  EXPECT_EQ(ni.triggered_count, 3u);
+  disarm_operations(ni, *ni.cts.find(ct));
+  EXPECT_EQ(ni.triggered_count, 0u);
+  EXPECT_TRUE(of_a_queue.has_waiting());
+}
+
 TEST_F(CoreStateTest, Count__fires_what_waits_for_it) {
-  auto* operation = new TriggeredOperation;
-  operation->threshold = 2;
-  ni.cts.find(ct)->add_triggered_on_duty(operation, core.fired);
+  arm_operation(core, *ni.cts.find(ct), Descriptor(), {ct, 2});
   count_success(core, ni, ct, 1);
   EXPECT_TRUE(core.fired.empty());
   count_failure(core, ni, ct);

@@ -106,14 +106,11 @@ TEST_F(StepsTest, Both_ends_of_a_packet__write_the_same) {
 }
 
 TEST_F(StepsTest, Trigger__names_its_counter_and_threshold) {
-  auto* operation = new TriggeredOperation;
-  operation->descriptor.type = PacketType::kCountIncrement;
-  operation->descriptor.interface_index = static_cast<std::uint8_t>(ni.index);
-  operation->descriptor.count = {ct, false, 0, 0};
-  operation->threshold = 1;
-  operation->counter = ct;
-  ++ni.triggered_count;
-  ni.cts.find(ct)->add_triggered_on_duty(operation, core.fired);
+  Descriptor increment;
+  increment.type = PacketType::kCountIncrement;
+  increment.interface_index = static_cast<std::uint8_t>(ni.index);
+  increment.count = {ct, false, 0, 0};
+  arm_operation(core, *ni.cts.find(ct), increment, {ct, 1});
   count_success(core, ni, ct, 1);
   run_cycle_on_duty(core);
   EXPECT_THAT(steps(), ElementsAre(Step::kCount, Step::kTrigger, Step::kCount));

@@ -353,12 +353,8 @@ TEST_F(PortalsDirectTest, Use__keeps_the_timers_going) {
 
 TEST_F(PortalsDirectTest, Triggered_operation__is_done_so_too) {
   learn();
-  auto* operation = new TriggeredOperation;
-  operation->descriptor = transfer(PacketType::kPut, 8, AckRequest::kCount);
-  operation->threshold = 1;
-  ++ni.triggered_count;
   const Handle trigger = make_ct(ni);
-  ni.cts.find(trigger)->add_triggered_on_duty(operation, core.fired);
+  arm_operation(core, *ni.cts.find(trigger), transfer(PacketType::kPut, 8, AckRequest::kCount), {trigger, 1});
   ni.cts.find(trigger)->add_success_on_duty(1, core.fired);
   run_cycle_on_duty(core);
   EXPECT_TRUE(wire.sent.empty());

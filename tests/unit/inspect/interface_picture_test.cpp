@@ -110,11 +110,10 @@ TEST_F(InterfacePictureTest, Flow_control__is_seen_with_its_time_and_cause) {
 TEST_F(InterfacePictureTest, Counters_and_queues__are_seen_with_what_waits) {
   CountingEvent& counter = *ni.cts.find(ct);
   for (std::uint64_t threshold : {9, 4, 7, 7, 2}) {
-    auto* operation = new TriggeredOperation;
-    operation->descriptor.type = PacketType::kCountIncrement;
-    operation->descriptor.count = {ct, false, 1, 0};
-    operation->threshold = threshold;
-    counter.add_triggered_on_duty(operation, core.fired);
+    Descriptor increment;
+    increment.type = PacketType::kCountIncrement;
+    increment.count = {ct, false, 1, 0};
+    arm_operation(core, counter, increment, {ct, threshold});
   }
   ni.eqs.find(eq)->post_on_duty(Event{});
   const InterfacePicture seen = look();

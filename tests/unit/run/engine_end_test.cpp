@@ -29,11 +29,8 @@ TEST_F(EngineEndTest, Close__with_everything_in_flight_frees_all_and_gives_links
   {
     const Engine::Duty duty(*engine);
     for (const std::uint64_t threshold : {std::uint64_t{0}, std::uint64_t{9}}) {
-      auto* operation = new TriggeredOperation;
-      operation->threshold = threshold;
-      operation->descriptor = put();
-      Interface& ni = *duty.core().interface(kIndex);
-      ni.cts.find(ct)->add_triggered_on_duty(operation, duty.core().fired);
+      const Interface& ni = *duty.core().interface(kIndex);
+      arm_operation(duty.core(), *ni.cts.find(ct), put(), {ct, threshold});
     }
   }
   engine.reset();

@@ -1,5 +1,5 @@
-// The engine over played wires and a played clock: post, settle. What looks or waits is in engine_wait_test.cpp, its
-// end in engine_end_test.cpp.
+// The engine over played wires and a played clock: post, settle, arm. What looks or waits is in engine_wait_test.cpp,
+// its end in engine_end_test.cpp.
 
 #include "engine/run/engine.h"
 
@@ -57,16 +57,35 @@ TEST_F(EngineTest, Post__after_one_that_is_lent_takes_nothing_in) {
 
 TEST_F(EngineTest, Settle__starts_what_the_change_of_a_counter_has_set_free) {
   const Engine::Duty duty(*engine);
-  auto* operation = new TriggeredOperation;
-  operation->threshold = 1;
-  operation->descriptor = put();
-  Interface& ni = *duty.core().interface(kIndex);
-  ++ni.triggered_count;
-  ni.cts.find(ct)->add_triggered_on_duty(operation, duty.core().fired);
+  const Interface& ni = *duty.core().interface(kIndex);
+  arm_operation(duty.core(), *ni.cts.find(ct), put(), {ct, 1});
   Descriptor counts = increment();
   engine->post_on_duty(counts);
   EXPECT_EQ(wire.sent.size(), 1u);
   EXPECT_EQ(ni.triggered_count, 0u);
+}
+
+TEST_F(EngineTest, Arm__lets_an_operation_wait_or_starts_it) {
+  const Engine::Duty duty(*engine);
+  EXPECT_EQ(engine->arm_on_duty(put(), {ct, 2}), Armed::kYes);
+  EXPECT_EQ(wire.sent.size(), 0u);
+  EXPECT_EQ(engine->arm_on_duty(put(), {ct, 0}), Armed::kYes);
+  EXPECT_EQ(wire.sent.size(), 1u) << "3.16: the threshold is reached already";
+  EXPECT_EQ(engine->arm_on_duty(put(), {ct + 1, 0}), Armed::kNoCounter);
+}
+
+/// 3.6.1: the limit is of operations "outstanding": what has reached its threshold is none of them.
+TEST_F(EngineTest, Arm__refuses_what_would_wait_beyond_the_limit) {
+  const Engine::Duty duty(*engine);
+  Interface& ni = *duty.core().interface(kIndex);
+  ni.limits.max_triggered_ops = 1;
+  EXPECT_EQ(engine->arm_on_duty(put(), {ct, 1}), Armed::kYes);
+  EXPECT_EQ(engine->arm_on_duty(put(), {ct, 1}), Armed::kNoRoom);
+  EXPECT_EQ(engine->arm_on_duty(put(), {ct, 0}), Armed::kYes);
+  ni.cts.find(ct)->add_success_on_duty(1, duty.core().fired);
+  EXPECT_EQ(engine->arm_on_duty(put(), {ct, 2}), Armed::kYes) << "what has fired starts, and makes room";
+  EXPECT_EQ(wire.sent.size(), 2u);
+  EXPECT_EQ(ni.triggered_count, 1u);
 }
 
 }  // namespace

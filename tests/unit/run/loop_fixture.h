@@ -17,13 +17,7 @@ class LoopTest : public PeerTest {
   int cycle() { return run_cycle_on_duty(core); }
 
   /// Lets an operation wait for `threshold` successes of `ct`, as PtlTriggered* does.
-  void arm(std::uint64_t threshold, const Descriptor& d) {
-    auto* operation = new TriggeredOperation;
-    operation->threshold = threshold;
-    operation->descriptor = d;
-    ++ni.triggered_count;
-    ni.cts.find(ct)->add_triggered_on_duty(operation, core.fired);
-  }
+  void arm(std::uint64_t threshold, const Descriptor& d) { arm_operation(core, *ni.cts.find(ct), d, {ct, threshold}); }
   Descriptor increment(Handle counter, std::uint64_t amount = 1) {
     Descriptor d = descriptor(PacketType::kCountIncrement, 0);
     d.count = {counter, false, amount, 0};

@@ -315,11 +315,7 @@ TEST_F(CloseInterfaceTest, Operations_of_another_interface__go_on) {
 
 TEST_F(CloseInterfaceTest, Triggered_operations__are_deleted_whether_they_wait_or_have_fired) {
   for (const std::uint64_t threshold : {std::uint64_t{0}, std::uint64_t{100}}) {
-    auto* operation = new TriggeredOperation;
-    operation->threshold = threshold;
-    operation->descriptor = descriptor(PacketType::kPut, 8);
-    ++ni.triggered_count;
-    ni.cts.find(ct)->add_triggered_on_duty(operation, core.fired);
+    arm_operation(core, *ni.cts.find(ct), descriptor(PacketType::kPut, 8), {ct, threshold});
   }
   auto* of_another = new TriggeredOperation;
   of_another->descriptor.interface_index = kNonMatchingPhysical;

@@ -326,10 +326,7 @@ TEST_F(CompleteTest, Advance__of_an_entry_that_is_linked_changes_nothing) {
 
 TEST_F(CompleteTest, Completion__fires_what_waits_for_the_count) {
   append(entry(kPutsAndGets | kEntryEventCtComm));
-  auto* operation = new TriggeredOperation;
-  operation->threshold = 1;
-  operation->descriptor = descriptor(PacketType::kPut, 0);
-  ni.cts.find(ct)->add_triggered_on_duty(operation, core.fired);
+  arm_operation(core, *ni.cts.find(ct), descriptor(PacketType::kPut, 0), {ct, 1});
   complete_put();
   EXPECT_EQ(core.fired.size(), 1u);
 }
