@@ -77,7 +77,9 @@ int Engine::look_on_duty() {
   if (progress_ != nullptr) progress_->stand_back();
   policy_.note_look();
   const int work = cycle_on_duty();
-  if (work > 0 && unattended_) [[unlikely]]
+  if (work == 0) return 0;
+  core_.counters.add(Counter::kDutyByApplication);
+  if (unattended_) [[unlikely]]
     set_unattended_on_duty(false);
   return work;
 }

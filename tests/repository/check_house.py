@@ -41,7 +41,7 @@ ROOT_FILES = {
 def class_body(path, name):
     """What stands between the braces of a class, without comments."""
     text = repo.without_comments(repo.read(path))
-    begin = text.index("{", re.search(rf"^class {name}\b[^;{{]*{{", text, flags=re.MULTILINE).start())
+    begin = text.index("{", re.search(rf"^(?:enum )?class {name}\b[^;{{]*{{", text, flags=re.MULTILINE).start())
     return text[begin + 1:text.index("\n};", begin)]
 
 
@@ -95,6 +95,17 @@ def waiting_problems():
     yield from (f"tests/repository/check_house.py: there is no {name}" for name in sorted(ENDS - found))
 
 
+def counter_problems():
+    """A counter that nobody raises shows 0, which looks like an answer."""
+    table = "engine/observe/counters"
+    names = re.findall(r"^  (k\w+),", class_body(f"{table}.h", "Counter"), flags=re.MULTILINE)
+    uses = "".join(repo.read(path) for path in repo.files(".h", ".cpp", places=("engine", "lib"))
+                   if not path.startswith(table))
+    if len(names) < 20:
+        yield f"{table}.h: the counters were not found"
+    yield from (f"nobody raises Counter::{name}" for name in names if not re.search(rf"Counter::{name}\b", uses))
+
+
 def picture_problems():
     """The picture of the house has all rooms, and no other."""
     drawn = set(re.findall(r"\b(\w+)/", re.sub(r"lib/\w+|<[^>]*>", " ", repo.read("engine/doc/house.svg"))))
@@ -112,8 +123,8 @@ def root_problems():
 
 
 def main():
-    problems = [*wire_problems(), *once_problems(), *waiting_problems(), *picture_problems(),
-                *root_problems()]
+    problems = [*wire_problems(), *once_problems(), *waiting_problems(), *counter_problems(),
+                *picture_problems(), *root_problems()]
     found = members(class_body("engine/run/engine.h", "Engine"))
     if "core_" not in found or "policy_" not in found:
         problems.append("the members of Engine were not found")

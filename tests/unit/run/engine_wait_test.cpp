@@ -32,6 +32,7 @@ TEST_F(EngineWaitTest, Poll__runs_a_cycle_and_asks_again) {
   };
   EXPECT_TRUE(engine->poll(done));
   EXPECT_EQ(asked, 2);
+  EXPECT_EQ(counted(Counter::kDutyByApplication), 1u);
 }
 
 TEST_F(EngineWaitTest, Poll__behind_a_LINK_takes_nothing_in_and_the_next_does) {
