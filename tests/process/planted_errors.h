@@ -57,6 +57,20 @@ class PlantedRank {
     check(PtlMEAppend(ni, kPt, &me, list, nullptr, &handle));
   }
 
+  /// Asks again and again for an unexpected message with these bits until there is one.
+  void search(ptl_match_bits_t bits) const {
+    ptl_me_t me{};
+    me.ct_handle = PTL_CT_NONE;
+    me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    me.match_bits = bits;
+    me.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE;
+    ptl_event_t event{};
+    for (bool found = false; !found; found = event.ni_fail_type == PTL_NI_OK) {
+      if (PtlMESearch(ni, kPt, &me, PTL_SEARCH_ONLY, nullptr) != PTL_OK) std::_Exit(86);
+      PtlEQWait(eq, &event);
+    }
+  }
+
   void put(int rank, ptl_match_bits_t bits, ptl_ack_req_t ack = PTL_NO_ACK_REQ, ptl_pt_index_t pt = kPt) const {
     check(PtlPut(md, 0, 8, ack, id_of(rank), pt, bits, 0, nullptr, 0));
   }

@@ -58,16 +58,7 @@ namespace portofu {
   if (rank.pmi.rank == 0) rank.put(1, 0x10);
   if (rank.pmi.rank == 1) {
     if (bad) print_ready();
-    ptl_me_t me{};
-    me.ct_handle = PTL_CT_NONE;
-    me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
-    me.match_bits = bad ? 0x12 : 0x10;
-    me.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE;
-    ptl_event_t event{};
-    for (bool found = false; !found; found = event.ni_fail_type == PTL_NI_OK) {
-      if (PtlMESearch(rank.ni, PlantedRank::kPt, &me, PTL_SEARCH_ONLY, nullptr) != PTL_OK) std::_Exit(86);
-      PtlEQWait(rank.eq, &event);
-    }
+    rank.search(bad ? 0x12 : 0x10);
   }
   PlantedRank::stay();
 }
