@@ -127,8 +127,9 @@ void read_late_messages(Core& core) {
   const std::uint32_t read = peer.wire->copies()->read_now();
   // Events and counts come first: a sender that has its memory back may touch published entries here by itself.
   for (std::size_t i = 0; i < core.late_messages.size(); ++i) {
-    auto& [arrival, payload] = core.late_messages[i];
-    if ((read >> i & 1) == 0) arrival.fail = fail_of_storing(payload);
+    LateMessage& late = core.late_messages[i];
+    Arrival& arrival = late.arrival;
+    if ((read >> i & 1) == 0) arrival.fail = fail_of_storing(late.payload);
     arrival.received = arrival.header.length;
     // One that cannot end for want of memory does not keep the others from it.
     if (!endure([&] { arrival.hooks->finish(core, peer, arrival); })) part_with(core, *peer.wire, peer.id);

@@ -104,10 +104,9 @@ void OfiWire::end_life(ProcessId process, std::uint64_t life) {
 void OfiWire::ask_anew(ProcessId id) {
   OfiPeer* const peer = find_peer(id);
   if (peer == nullptr || peer->link == nullptr || peer->link->given) return;
+  // A knock from before is not believed; the hello goes on being repeated, and knocks each time.
+  if (peer->link->state == OfiLinkState::kGreeting) peer->since_ns = monotonic_ns();
   if (peer->link->state == OfiLinkState::kEnded) peer->link.reset();
-  if (peer->link == nullptr || peer->link->state != OfiLinkState::kGreeting) return;
-  peer->since_ns = monotonic_ns();
-  peer->link->greeted_ns = 0;  // At once.
 }
 
 bool OfiWire::leads_to_name(Link& given) {
