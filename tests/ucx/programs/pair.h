@@ -34,6 +34,14 @@ static const char* pair_program;
     CHECK(ucx_ok_status == UCS_OK, "%s gives %s", #call, ucs_status_string(ucx_ok_status)); \
   } while (0)
 
+// For programs that have a `progress`.
+#define UNTIL(condition)   \
+  do {                     \
+    while (!(condition)) { \
+      progress();          \
+    }                      \
+  } while (0)
+
 static inline void pair_out_of_time(int signal_number) {
   static const char text[] = "time limit of the program reached: it hangs\n";
   (void)signal_number;

@@ -32,13 +32,6 @@ static void progress(void) {
   }
 }
 
-#define UNTIL(condition)   \
-  do {                     \
-    while (!(condition)) { \
-      progress();          \
-    }                      \
-  } while (0)
-
 static ucs_status_t on_am(void* arg, const void* header, size_t header_length, void* data, size_t length,
                           const ucp_am_recv_param_t* param) {
   (void)header, (void)header_length, (void)data, (void)length, (void)param;

@@ -7,12 +7,9 @@
 #include <ucs/async/async_fwd.h>
 #include <uct/api/uct.h>
 
-#include "pair.h"
+#include "uct_component.h"
 
 enum { kMemory = 1 << 16, kMostEps = 64, kMostEntities = 20 };
-
-static uct_component_h component;
-static uct_md_h md;
 
 typedef struct entity {
   ucs_async_context_t* async;
@@ -42,13 +39,6 @@ static void progress(void) {
   }
 }
 
-#define UNTIL(condition)   \
-  do {                     \
-    while (!(condition)) { \
-      progress();          \
-    }                      \
-  } while (0)
-
 #define TRY(call)                                          \
   ({                                                       \
     ssize_t try_status;                                    \
@@ -75,23 +65,6 @@ static ucs_status_t on_message(void* arg, void* data, size_t length, unsigned fl
   self->taken++;
   self->sum += first;
   return UCS_OK;
-}
-
-static void open_component(void) {
-  uct_component_h* components;
-  unsigned count;
-  uct_md_config_t* config;
-  UCX_OK(uct_query_components(&components, &count));
-  for (unsigned i = 0; i < count; i++) {
-    uct_component_attr_t about = {.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME};
-    UCX_OK(uct_component_query(components[i], &about));
-    component = strcmp(about.name, "utofu") == 0 ? components[i] : component;
-  }
-  CHECK(component != NULL, "there is no component utofu");
-  uct_release_component_list(components);
-  UCX_OK(uct_md_config_read(component, NULL, NULL, &config));
-  UCX_OK(uct_md_open(component, "tni0", config, &md));
-  uct_config_release(config);
 }
 
 static void open_memory(entity_t* self) {

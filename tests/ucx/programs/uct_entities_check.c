@@ -494,7 +494,7 @@ int main(int argc, char** argv) {
   pair_program = "uct_entities_check";
   signal(SIGALRM, pair_out_of_time);
   alarm(50);
-  open_component();
+  open_component("tni0");
   for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     if (strcmp(cases[i].name, name) == 0) {
       cases[i].run();

@@ -7,14 +7,12 @@
 #include <ucs/async/async_fwd.h>
 #include <uct/api/uct.h>
 
-#include "pair.h"
+#include "uct_component.h"
 
 enum { kWindow = 1 << 20 };
 
 static ucs_async_context_t* async;
 static uct_worker_h worker;
-static uct_component_h component;
-static uct_md_h md;
 static uct_iface_h iface;
 static uct_iface_attr_t attr;
 static uct_ep_params_t ep_params;
@@ -66,25 +64,6 @@ static void flush(void) {
 static void flush_and_meet(void) {
   flush();
   pair_meet(progress);
-}
-
-static void open_component(const char* tni) {
-  uct_component_h* components;
-  unsigned count;
-  uct_md_config_t* config;
-  UCX_OK(uct_query_components(&components, &count));
-  for (unsigned i = 0; i < count; i++) {
-    uct_component_attr_t about = {.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME};
-    UCX_OK(uct_component_query(components[i], &about));
-    if (strcmp(about.name, "utofu") == 0) {
-      component = components[i];
-    }
-  }
-  CHECK(component != NULL, "there is no component utofu");
-  uct_release_component_list(components);
-  UCX_OK(uct_md_config_read(component, NULL, NULL, &config));
-  UCX_OK(uct_md_open(component, strcmp(tni, "tnis") == 0 ? "utofu" : tni, config, &md));
-  uct_config_release(config);
 }
 
 static void open_iface(const char* tni, uct_error_handler_t on_error) {
