@@ -16,10 +16,11 @@ packages_openmpi=(
 )
 # The fuzzer needs clang with its runtime; the configure of the MPICH suite wants perl and Python; mpich has the launcher
 # mpiexec.hydra; what depends on the processor is compiled for 64-bit Arm, too; other allocators meet ours. tshark runs
-# the dissector of packets, chromium draws the page of ptl_trace. The last line checks the files themselves.
+# the dissector of packets, chromium draws the page of ptl_trace, gdb tells where a test hangs. The last line checks the
+# files themselves.
 packages_test=(
   clang libclang-rt-14-dev perl python3 mpich g++-aarch64-linux-gnu libjemalloc2 libtcmalloc-minimal4
-  tshark chromium
+  tshark chromium gdb
   clang-format shellcheck groff-base git
 )
 

@@ -64,6 +64,7 @@ list_tests() {
 120  1,2,4   portals4       many_communicators 200
 180  2,4     portals4       thread_multiple
 180  4       portals4       storm 60 6
+120  3,4     portals4       random_messages 1 200
 180  1,2,3,4 portals4-tuned collectives 16384
 180  2       portals4-tuned collectives 262144
 240  8       portals4       collectives 1024
@@ -90,6 +91,7 @@ LIST
 600  2,3     portals4       unexpected_flood 100000 2048
 600  8       portals4       ring 10000
 600  4,8     portals4       storm 100 50
+600  4,7     portals4       random_messages 2 10000
 600  2       portals4       thread_multiple 5000 8
 600  4,8     portals4       collectives 262144
 600  4,8     portals4-osc   one_sided_types 50000

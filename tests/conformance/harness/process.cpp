@@ -17,6 +17,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "stacks.h"
+
 namespace conformance {
 namespace {
 
@@ -98,10 +100,10 @@ struct Child {
 
 class Supervisor {
  public:
-  explicit Supervisor(std::vector<Child>* children) : children_(*children) {}
+  Supervisor(std::vector<Child>* children, int limit_s) : children_(*children), limit_s_(limit_s) {}
 
   void run() {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kTestSeconds);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(limit_s_);
     while (any_connected()) {
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -206,18 +208,22 @@ class Supervisor {
     }
   }
 
+  /// Where those hang that hang, of the first ones: gdb takes seconds for each.
   void kill_all() {
     killed_ = true;
+    int stacks_left = 2;
     for (std::size_t rank = 0; rank < children_.size(); ++rank) {
       const Child& child = children_[rank];
-      if (child.connected && !child.ended)
-        fail(rank, (child.waiting ? "waits at barrier " : "hangs after barrier ") +
-                       std::to_string(child.barrier_count) + "; killed after " + std::to_string(kTestSeconds) + " s");
-      kill(child.pid, SIGKILL);
+      if (!child.connected || child.ended) continue;
+      fail(rank, (child.waiting ? "waits at barrier " : "hangs after barrier ") + std::to_string(child.barrier_count) +
+                     "; killed after " + std::to_string(limit_s_) + " s" +
+                     (child.waiting || stacks_left-- <= 0 ? "" : "\n" + stacks_of(child.pid)));
     }
+    for (const Child& child : children_) kill(child.pid, SIGKILL);
   }
 
   std::vector<Child>& children_;
+  const int limit_s_;
   bool killed_ = false;
   Outcome outcome_;
 };
@@ -289,7 +295,7 @@ bool enter_node(int rank) {
   return fd >= 0 && setns(fd, CLONE_NEWNET) == 0 && close(fd) == 0;
 }
 
-Outcome collect_outcome(int count, const Body& body) {
+Outcome collect_outcome(int count, const Body& body, int limit_s) {
   std::fflush(nullptr);  // Else the children would print what is still in the buffers once more.
   std::vector<Child> children(static_cast<std::size_t>(count));
   for (int rank = 0; rank < count; ++rank) {
@@ -306,7 +312,7 @@ Outcome collect_outcome(int count, const Body& body) {
     }
     close(sockets[1]);
   }
-  Supervisor supervisor(&children);
+  Supervisor supervisor(&children, limit_s);
   supervisor.run();
   supervisor.reap();
   return supervisor.outcome();

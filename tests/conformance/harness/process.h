@@ -12,7 +12,7 @@
 
 namespace conformance {
 
-/// A test that has not ended by itself after this time is killed and fails.
+/// A test that has not ended by itself after this time is killed and fails, with the stacks of who hangs.
 inline constexpr int kTestSeconds = 60;
 
 /// Thrown to leave the body early, by a failed ASSERT_* and by stop(). Failures have been reported before.
@@ -90,7 +90,7 @@ struct Outcome {
 bool enter_node(int rank);
 
 /// Forks `count` processes, runs the body in each, and gives what they report, also how they died.
-Outcome collect_outcome(int count, const Body& body);
+Outcome collect_outcome(int count, const Body& body, int limit_s = kTestSeconds);
 
 /// The same, and turns the outcome into results of the current gtest test.
 void run_processes(int count, const Body& body);

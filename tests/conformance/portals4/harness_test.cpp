@@ -1,6 +1,8 @@
 // The harness itself: what it promises to the tests of this directory. Uses no Portals.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "../harness/process.h"
@@ -16,6 +18,11 @@ namespace {
 std::string only_failure(int count, const conformance::Body& body) {
   const std::vector<Failure> failures = collect_outcome(count, body).failures;
   return failures.size() == 1 ? failures[0].text : std::to_string(failures.size()) + " failures";
+}
+
+// Where a process hangs.
+[[gnu::noinline]] void wait_in_vain() {
+  for (;;) pause();
 }
 
 }  // namespace
@@ -65,4 +72,20 @@ TEST(Harness, goes_on_without_a_process_that_dies_on_purpose) {
 
 TEST(Harness, reports_the_reason_of_a_skip) {
   EXPECT_EQ(collect_outcome(2, [](Process& self) { self.skip("no need"); }).skip_reason, "no need");
+}
+
+TEST(Harness, tells_where_a_process_hangs) {
+  if (std::system("gdb --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "gdb is not installed";
+  const auto hang = [](Process& self) {
+    self.barrier();
+    if (self.rank() == 1) wait_in_vain();
+    self.barrier();
+  };
+  const std::vector<Failure> failures = collect_outcome(2, hang, 2).failures;
+  ASSERT_EQ(failures.size(), 2u);
+  EXPECT_NE(failures[0].text.find("process 0 waits at barrier 1"), std::string::npos) << failures[0].text;
+  EXPECT_EQ(failures[0].text.find("pause"), std::string::npos) << failures[0].text;
+  EXPECT_NE(failures[1].text.find("process 1 hangs after barrier 1"), std::string::npos) << failures[1].text;
+  if (failures[1].text.find("ptrace") != std::string::npos) GTEST_SKIP() << "this system lets gdb look at nobody";
+  EXPECT_NE(failures[1].text.find("wait_in_vain"), std::string::npos) << failures[1].text;
 }
