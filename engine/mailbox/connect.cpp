@@ -124,7 +124,7 @@ bool is_over(Core& core, Peer& peer) {
 
 void keep_answers_for(Core& core, Peer& peer, std::uint64_t life) {
   if (peer.answers_life == 0 || peer.answers_life == life) return;
-  abandon_outbox(core, peer, peer.answers, NiFail::kUndeliverable);
+  abandon_outbox(core, peer, peer.answers);
   peer.answers_life = 0;
 }
 

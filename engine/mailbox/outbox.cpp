@@ -271,7 +271,7 @@ void finish_departed(Core& core, std::uint32_t number) {
   }
 }
 
-void abandon_outbox(Core& core, Peer& peer, Outbox& outbox, NiFail fail) {
+void abandon_outbox(Core& core, Peer& peer, Outbox& outbox) {
   boost::intrusive::list<OutgoingMessage> kept;
   outbox.waiting.splice(outbox.waiting.begin(), outbox.lent);
   while (!outbox.waiting.empty()) {
@@ -282,7 +282,7 @@ void abandon_outbox(Core& core, Peer& peer, Outbox& outbox, NiFail fail) {
       continue;
     }
     const std::unique_ptr<OutgoingMessage> owned(&message);
-    finish(core, peer, message, fail);
+    finish(core, peer, message, NiFail::kUndeliverable);
   }
   outbox.waiting.splice(outbox.waiting.end(), kept);
 }

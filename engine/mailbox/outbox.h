@@ -56,9 +56,9 @@ int finish_taken(Core& core, Peer& peer);
 /// @param number  departure_of; of a message that is gone meanwhile nothing happens
 void finish_departed(Core& core, std::uint32_t number);
 
-/// Ends all messages, partly sent and lent ones too: their memory is free, and their hooks are told `fail`. Those that
-/// were posted for the next link stay.
-void abandon_outbox(Core& core, Peer& peer, Outbox& outbox, NiFail fail);
+/// Ends all messages of a peer that nothing reaches any more, partly sent and lent ones too: their memory is free, and
+/// their hooks are told. Those that were posted for the next link stay.
+void abandon_outbox(Core& core, Peer& peer, Outbox& outbox);
 
 /// The memory of a message that waits is not its any more. What has not begun ends with `fail`; what has begun is cut,
 /// and the peer is told `fail`.

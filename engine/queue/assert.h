@@ -19,10 +19,3 @@ namespace portofu {
 #define PORTOFU_ASSERT(condition)                              \
   (__builtin_expect(static_cast<bool>(condition), 1) ? void(0) \
                                                      : ::portofu::assertion_failed(#condition, __FILE__, __LINE__))
-
-/// Off in release builds: for checks that walk a structure. The condition is compiled everywhere, so it cannot rot.
-#ifdef NDEBUG
-#define PORTOFU_DEBUG_ASSERT(condition) (true ? void(0) : void(condition))
-#else
-#define PORTOFU_DEBUG_ASSERT(condition) PORTOFU_ASSERT(condition)
-#endif

@@ -11,7 +11,7 @@ namespace portofu {
 void expect_words(Core& core, Peer& peer, std::uint64_t life) {
   finish_taken(core, peer);
   // Answers cannot leave any more, and whoever waits for them has lost its link, too.
-  abandon_outbox(core, peer, peer.answers, NiFail::kUndeliverable);
+  abandon_outbox(core, peer, peer.answers);
   peer.answers_life = life;
 }
 
@@ -32,9 +32,9 @@ void lose_peer(Core& core, Peer& peer) {
   peer.link = nullptr;
   peer.lost_since_ns = 0;
   peer.state = PeerState::kUnconnected;
-  abandon_outbox(core, peer, peer.requests, NiFail::kUndeliverable);
+  abandon_outbox(core, peer, peer.requests);
   fail_outstanding(core, peer, NiFail::kUndeliverable);
-  if (!answers_anew) abandon_outbox(core, peer, peer.answers, NiFail::kUndeliverable);
+  if (!answers_anew) abandon_outbox(core, peer, peer.answers);
   fail_barriers_with(core, peer.id);
 }
 

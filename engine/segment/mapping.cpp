@@ -38,10 +38,9 @@ Mapping Mapping::map(int fd, std::uint64_t offset, std::uint64_t bytes) {
   return mapping;
 }
 
-void Mapping::populate(bool to_write) {
-  constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ and _WRITE, since Linux 5.14.
-  constexpr int kPopulateWrite = 23;
-  madvise(base_, bytes_, to_write ? kPopulateWrite : kPopulateRead);
+void Mapping::populate() {
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, since Linux 5.14.
+  madvise(base_, bytes_, kPopulateWrite);
 }
 
 void Mapping::protect_front(std::uint64_t bytes) { mprotect(base_, bytes, PROT_READ); }

@@ -24,8 +24,7 @@ class Mapping {
 
   /// Brings all pages in at once, for what will be used from end to end; a kernel that cannot do it brings them one by
   /// one later.
-  /// @param to_write  false: only to be read
-  void populate(bool to_write);
+  void populate();
 
   std::byte* at(std::uint64_t offset) const { return base_ + offset; }
   explicit operator bool() const { return base_ != nullptr; }

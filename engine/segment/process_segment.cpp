@@ -19,17 +19,6 @@
 
 namespace portofu {
 
-const char* segment_error_name(SegmentError error) {
-  switch (error) {
-    case SegmentError::kNone: return "none";
-    case SegmentError::kPidInUse: return "pid_in_use";
-    case SegmentError::kNoPidFree: return "no_pid_free";
-    case SegmentError::kNoMemory: return "no_memory";
-    case SegmentError::kSystem: return "system";
-  }
-  return "unknown";
-}
-
 std::unique_ptr<ProcessSegment> ProcessSegment::create(const SegmentOptions& options, SegmentError* error,
                                                        std::string* why) {
   SegmentCreation creation(options);
@@ -110,7 +99,7 @@ Mapping ProcessSegment::map_ring(std::uint32_t slot_index, RingSize size) const 
 Mapping ProcessSegment::map_send_area() const {
   if (layout_.area_bytes == 0 || !file_->allocate(layout_.area_offset(), layout_.area_bytes)) return {};
   Mapping area = Mapping::map(file_->fd(), layout_.area_offset(), layout_.area_bytes);
-  if (area) area.populate(true);
+  if (area) area.populate();
   return area;
 }
 

@@ -41,9 +41,6 @@ enum class SegmentError : std::uint8_t {
   kSystem,     ///< Anything else; the text says what.
 };
 
-/// Name for logs.
-const char* segment_error_name(SegmentError error);
-
 /// What became of names that somebody has removed. On duty.
 struct LostNames {
   std::vector<std::shared_ptr<SegmentFile>> signposts;  ///< Files that have such a name in place of the segment.

@@ -140,7 +140,7 @@ std::span<StepRecord> StepFile::next() {
   constexpr std::uint64_t kBytes = kWindowRecords * sizeof(StepRecord);
   Mapping window;
   if (!take_memory(kStepHeadBytes + windows_ * kBytes, kBytes, &window)) return {};
-  window.populate(true);
+  window.populate();
   window_ = std::move(window);
   ++windows_;
   return {reinterpret_cast<StepRecord*>(window_.at(0)), kWindowRecords};

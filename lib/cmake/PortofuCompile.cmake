@@ -12,8 +12,7 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/archive")
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 
-# Release keeps line tables, so that a crash report names lines. NDEBUG silences assert and PORTOFU_DEBUG_ASSERT;
-# PORTOFU_ASSERT stays on.
+# Release keeps line tables, so that a crash report names lines. PORTOFU_ASSERT stays on, whatever NDEBUG says.
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")

@@ -83,7 +83,6 @@ class DirectorySocket {
   /// another one than kAsking. What must not be remembered has kNamesMoving.
   /// @param patience  if it is a new question
   AskResult ask(std::uint32_t nid, std::uint64_t key, NameOwner* owner, Patience patience = Patience::kFull);
-  bool is_asking(std::uint32_t nid, std::uint64_t key) const { return questions_.contains({nid, key}); }
 
   /// The ports for those who configured none: between 20000 and 29999, by user and job.
   static std::vector<std::uint16_t> default_ports(std::uint32_t job_key, std::uint32_t uid);

@@ -101,7 +101,6 @@ void ReliableWire::lose(OutgoingLink& link) {
   link.news = was_opening && !link.for_source;
   link.state = SendingState::kOver;
   for (SendWindow& window : link.windows) window.clear();
-  ++counts_.links_lost;
   if (link.held) ++newly_lost_;
   if (link.life != 0 && !link.replaced) refuse_source(link.peer);
   if (was_opening) end_of_opening(link.peer);

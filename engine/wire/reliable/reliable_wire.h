@@ -48,7 +48,6 @@ struct ReliableCounts {
   std::uint64_t frames_damaged = 0;     ///< Not a frame, or a wrong checksum.
   std::uint64_t frames_duplicate = 0;
   std::uint64_t frames_refused = 0;  ///< Nonsense under a right checksum, or of links that are not known.
-  std::uint64_t links_lost = 0;
 };
 
 /// Used by the thread on duty. Time passes in whichever function is called: while is_settled is false, or next_due_ns

@@ -29,9 +29,6 @@ class RoundTrip {
     smoothed_ns_ = (7 * smoothed_ns_ + round_trip_ns) / 8;
   }
 
-  /// 0: nothing was measured.
-  std::uint64_t smoothed_ns() const { return smoothed_ns_; }
-
   /// Time without acknowledgement after which a frame is sent again.
   /// @param transmissions  how often it was sent already, at least once; each time it is given twice as long
   std::uint64_t timeout_ns(std::uint32_t transmissions) const {

@@ -32,17 +32,6 @@ enum class SourceState : std::uint8_t {
   kTaken,    ///< Evicted for writing nonsense, and taken: keeps its channel until the sender has noticed or died.
 };
 
-/// Name for logs and tests.
-constexpr const char* source_state_name(SourceState state) {
-  switch (state) {
-    case SourceState::kOpen: return "open";
-    case SourceState::kClosing: return "closing";
-    case SourceState::kDrained: return "drained";
-    case SourceState::kTaken: return "taken";
-  }
-  return "unknown";
-}
-
 /// One sender, for as long as it has a channel in our directory.
 struct ShmSource : SourceContext {
   ProcessId id;

@@ -417,7 +417,7 @@ TEST_F(SendTest, Abandoned__of_released_descriptors_frees_them) {
   start(fetching(PacketType::kSwap, AtomicOperation::kSwap));
   release_md(ni, handle);
   EXPECT_NE(ni.mds.find(handle), nullptr);
-  abandon_outbox(core, peer(), peer().requests, NiFail::kUndeliverable);
+  abandon_outbox(core, peer(), peer().requests);
   EXPECT_EQ(ni.mds.find(handle), nullptr);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend, EventKind::kSend, EventKind::kReply)) << "the ACK is dropped";
 }

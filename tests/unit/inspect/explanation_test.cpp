@@ -19,11 +19,13 @@ TEST(Explanation, Jobs__are_told_apart_by_their_keys) {
   options.nid = kJobNid;
   options.directory = directory;
   SegmentError error = SegmentError::kNone;
+  std::string why;
   options.job_key = 7;
-  const auto one = ProcessSegment::create(options, &error, nullptr);
+  const auto one = ProcessSegment::create(options, &error, &why);
+  ASSERT_NE(one, nullptr) << why;
   options.job_key = 5;
-  auto other = ProcessSegment::create(options, &error, nullptr);
-  ASSERT_TRUE(one != nullptr && other != nullptr) << segment_error_name(error);
+  auto other = ProcessSegment::create(options, &error, &why);
+  ASSERT_NE(other, nullptr) << why;
   Looks looks;
   ASSERT_TRUE(look_twice(directory, &looks));
   const std::vector<Explanation> jobs = explain_looks(std::move(looks));

@@ -220,9 +220,9 @@ TEST_F(OutboxTest, Abandoned__all_end_but_those_for_the_next_link) {
   peer().lost_since_ns = 1;
   send(message(2), 0);
   send(message(3, true), 0);
-  abandon_outbox(core, peer(), peer().requests, NiFail::kUndeliverable);
+  abandon_outbox(core, peer(), peer().requests);
   EXPECT_EQ(peer().requests.waiting.size(), 1u);
-  abandon_outbox(core, peer(), peer().answers, NiFail::kUndeliverable);
+  abandon_outbox(core, peer(), peer().answers);
   EXPECT_TRUE(peer().answers.waiting.empty());
   EXPECT_THAT(ended, ElementsAre(NiFail::kUndeliverable, NiFail::kUndeliverable));
 }

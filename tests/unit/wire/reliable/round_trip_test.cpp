@@ -13,7 +13,6 @@ TEST(RoundTrip, Timeout__follows_what_was_measured) {
   RoundTrip round_trip;
   EXPECT_EQ(round_trip.timeout_ns(1), RoundTrip::kFirstTimeoutNs);
   for (int i = 0; i < 100; ++i) round_trip.measured(2'000'000);
-  EXPECT_EQ(round_trip.smoothed_ns(), 2'000'000u);
   EXPECT_NEAR(static_cast<double>(round_trip.timeout_ns(1)), 2e6, 1e4);
   for (int i = 0; i < 100; ++i) round_trip.measured(i % 2 == 0 ? 1'000'000 : 3'000'000);
   EXPECT_GT(round_trip.timeout_ns(1), 4'000'000u) << "what varies is given more time";

@@ -14,13 +14,6 @@ namespace {
 
 class SourceLifeTest : public SourceTest {};
 
-TEST(SourceState, Names__are_known) {
-  EXPECT_STREQ(source_state_name(SourceState::kOpen), "open");
-  EXPECT_STREQ(source_state_name(SourceState::kClosing), "closing");
-  EXPECT_STREQ(source_state_name(SourceState::kDrained), "drained");
-  EXPECT_STREQ(source_state_name(SourceState::kTaken), "taken");
-}
-
 TEST_F(SourceLifeTest, Closed_source__is_drained_then_reported_then_freed) {
   Link* link = a.connect(target);
   ASSERT_TRUE(a.send(link, "last words"));
