@@ -3,6 +3,7 @@
 #include "engine/core/core.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <utility>
 
@@ -36,9 +37,10 @@ Peer& Core::look_up_peer(ProcessId id) {
     auto made = std::make_unique<Peer>();  // Before it has a place: without memory it has none.
     made->id = id;
     made->wire = wire_to(id);
-    // Who waits for it later, or looks after it, needs no memory.
-    waiting_peers.reserve(peers.size() + 1);
-    awaited_peers.reserve(peers.size() + 1);
+    // Who waits for it later, or looks after it, needs no memory. Room comes for many at once.
+    const std::size_t room = std::bit_ceil(peers.size() + 1);
+    waiting_peers.reserve(room);
+    awaited_peers.reserve(room);
     found = peers.emplace(key, std::move(made)).first;
   }
   recent_peer = found->second.get();

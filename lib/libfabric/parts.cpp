@@ -1,6 +1,7 @@
 #include "lib/libfabric/parts.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <utility>
 
@@ -66,8 +67,9 @@ void free_gate(Interface& ni, const Gate& gate) {
 
 /// On duty. Throws bad_alloc without memory. @return false: there is no counter or no queue left
 bool make_gate(Interface& ni, Domain& domain, Gate& gate) {
-  domain.idle_gates.reserve(domain.gates.size() + 1);
-  domain.left_gates.reserve(domain.gates.size() + 1);
+  const std::size_t room = std::bit_ceil(domain.gates.size() + 1);  // Who leaves a gate later needs no memory.
+  domain.idle_gates.reserve(room);
+  domain.left_gates.reserve(room);
   if (ni.cts.allocate(&gate.ct_handle) == nullptr) return false;
   EventQueue* failures = ni.eqs.allocate(&gate.eq_handle);
   constexpr std::uint64_t kFirstSize = 7;

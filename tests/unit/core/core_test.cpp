@@ -44,6 +44,22 @@ TEST_F(CoreStateTest, Peer_of_another_node__is_reached_by_the_fabric_which_is_po
   EXPECT_EQ(core.peer(kSelf).wire, &loopback);
 }
 
+// On the short path a peer is put into these lists, and nothing there may throw.
+TEST_F(CoreStateTest, Peer__has_a_place_where_it_may_wait_and_places_are_made_for_many_at_once) {
+  constexpr std::uint32_t kPeers = 1000;
+  int grown = 0;
+  for (std::uint32_t i = 0; i < kPeers; ++i) {
+    const std::size_t before = core.waiting_peers.capacity();
+    Peer& made = core.peer({kPeer.nid, 100 + i});
+    grown += core.waiting_peers.capacity() != before ? 1 : 0;
+    EXPECT_GE(core.waiting_peers.capacity(), core.peers.size());
+    EXPECT_GE(core.awaited_peers.capacity(), core.peers.size());
+    core.look_after(made);
+    core.await(made);
+  }
+  EXPECT_LE(grown, 20);
+}
+
 TEST_F(CoreStateTest, Wait_for_room__lists_a_peer_once_and_counts_once) {
   core.wait_for_room(peer());
   core.wait_for_room(peer());
