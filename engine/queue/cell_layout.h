@@ -70,13 +70,6 @@ concept CellHeader = sizeof(Header) == 64 && std::is_trivially_copyable_v<Header
   { header.wire_word } -> std::same_as<std::uint32_t&>;
 };
 
-/// How far ahead of its writing the sender asks for a cell.
-inline constexpr std::uint64_t kPrefetchedCells = 8;
-
-/// A receiver whose sender has been ahead for so many packets in a row asks for the cell that comes so many later.
-inline constexpr std::uint32_t kStreamCells = 8;
-inline constexpr std::uint32_t kAheadCells = 2;
-
 /// @return what the low half of the sequence word of the packet at `position` (counted from 0) is
 constexpr std::uint32_t lap_of(std::uint64_t position) { return static_cast<std::uint16_t>(position + 1); }
 
@@ -119,22 +112,6 @@ struct Offer {
 inline std::atomic_ref<Taker> taker_in(CellShared& cell) {
   return std::atomic_ref(*reinterpret_cast<Taker*>(cell.inline_payload + sizeof(LentPlace)));
 }
-
-/// Outcome of CellConsumer::take.
-enum class TakeResult : std::uint8_t {
-  kPacket,  ///< Header copied and bounded.
-  kLie,     ///< Offset or length point outside of the ring: nothing beyond the header's line was touched.
-  kLater,   ///< The sender has just begun to copy the payload itself.
-};
-
-/// Where the payload in hand is.
-enum class TakenFrom : std::uint8_t {
-  kRing,    ///< In the ring.
-  kArea,    ///< In the sender's area.
-  kHeap,    ///< In the sender's heap, which is mapped here, and may turn out not to be there.
-  kMemory,  ///< In the sender's memory, at the address that take has said.
-  kPlaced,  ///< The sender has copied it to where it was offered to.
-};
 
 /// One payload of the area at most.
 inline constexpr std::uint32_t kAreaChunkBytes = 8192;

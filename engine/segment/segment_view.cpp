@@ -9,7 +9,7 @@
 #include <cstring>
 #include <memory>
 
-#include "engine/queue/cell_ring.h"
+#include "engine/queue/cell_layout.h"
 #include "engine/segment/heap_file.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_alias.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/queue/cell_ring.h"
+#include "engine/queue/cell_producer.h"
 #include "engine/segment/mapping.h"
 #include "engine/segment/process_segment.h"
 #include "engine/wire/loans.h"

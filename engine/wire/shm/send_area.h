@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "engine/queue/assert.h"
-#include "engine/queue/cell_ring.h"
+#include "engine/queue/cell_producer.h"
 #include "engine/queue/clock.h"
 #include "engine/segment/mapping.h"
 #include "engine/segment/process_segment.h"

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/queue/cell_ring.h"
+#include "engine/queue/cell_consumer.h"
 #include "engine/queue/clock.h"
 #include "engine/segment/mapping.h"
 #include "engine/segment/process_segment.h"
