@@ -55,9 +55,8 @@ void receive_packet(Core& core, const Packet& packet) {
   // What it gave back before it sent this is told before this. Whoever has lent waits.
   if (peer.waiting && peer.has_lent()) [[unlikely]]
     finish_taken(core, peer);
-  if (header.type == PacketType::kPut && receive_whole_put(core, peer, header, packet.payload)) return;
   switch (header.type) {
-    case PacketType::kPut:
+    case PacketType::kPut: return receive_put(core, peer, header, packet.payload);
     case PacketType::kGet:
     case PacketType::kAtomic:
     case PacketType::kFetchAtomic:

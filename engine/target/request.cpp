@@ -242,9 +242,11 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
   send_reply(core, peer, ni.index, content_of(core, ni, reply.header, reply), reply);
 }
 
-}  // namespace
-
-bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
+/// A put that lies whole in its packet and matches in the priority list is over before the next packet: it goes through
+/// the same steps as any other, and needs no state. Most puts are such ones.
+/// @return false: it is no such one, or something has to be refused. Nothing was done
+[[gnu::always_inline]] inline bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header,
+                                                     Payload payload) {
   constexpr PacketType kType = PacketType::kPut;
   // While somebody is told of steps every put goes the whole way, which tells of them; so nothing below has to ask.
   if (core.observers != nullptr) [[unlikely]]
@@ -281,6 +283,8 @@ bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Paylo
   return true;
 }
 
+}  // namespace
+
 void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   if (!is_taken_in(core, peer, header)) return;
   Interface* ni = core.interface(header.interface_index);
@@ -299,6 +303,10 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
   if (is_atomic(header.type)) return run_atomic(core, *ni, peer, arrival, payload.here());
   if (header.type == PacketType::kGet) return run_get(core, *ni, peer, arrival);
   take_first(core, peer, arrival, payload);
+}
+
+void receive_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
+  if (!receive_whole_put(core, peer, header, payload)) receive_request(core, peer, header, payload);
 }
 
 }  // namespace portofu

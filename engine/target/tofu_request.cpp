@@ -25,6 +25,22 @@ VirtualControlQueue* vcq_of(const Core& core, const PacketHeader& header) {
   return core.tofu != nullptr ? core.tofu->vcq_of_number(header.tofu_queue) : nullptr;
 }
 
+/// What a request is about.
+struct Target {
+  VirtualControlQueue* vcq = nullptr;
+  RegisteredRegion* region = nullptr;
+};
+
+/// @return kOk, or why the initiator may not have it
+NiFail locate(const Core& core, const PacketHeader& header, Target* target) {
+  target->vcq = vcq_of(core, header);
+  if (target->vcq == nullptr) return NiFail::kUndeliverable;
+  const StaddAccess access{fresh(header.remote_stadd), fresh(header.length), header.type};
+  NiFail fail = NiFail::kOk;
+  target->region = find_region(core.tofu->queue(header.tofu_queue)->stadds, access, &fail);
+  return target->region != nullptr ? NiFail::kOk : fail;
+}
+
 bool is_placed(const PacketHeader& header) { return (header.flags & kFlagPlaced) != 0; }
 
 AnswerContent content_of(const PacketHeader& header, NiFail fail) {
@@ -53,14 +69,9 @@ void tell(Core& core, Peer& peer, const PacketHeader& header, NiFail fail) {
   send_fault(core, peer, fault);
 }
 
-void refuse(Core& core, Peer& peer, Arrival& arrival, NiFail fail) {
-  const PacketHeader& header = arrival.header;
-  core.counters.add(Counter::kHeadersDropped);
-  arrival.fail = fail;
-  arrival.received = header.payload_bytes;
-  const bool more = header.type == PacketType::kTofuPut && !is_placed(header) && arrival.received < header.length;
-  arrival.mode = more ? ArrivalMode::kDiscard : ArrivalMode::kIdle;
-  tell(core, peer, header, fail);
+/// Whether more packets follow.
+bool has_more(const PacketHeader& header) {
+  return header.type == PacketType::kTofuPut && !is_placed(header) && header.payload_bytes < header.length;
 }
 
 /// IncomingHooks::finish. Of a put whose rest never comes nobody is told here.
@@ -77,6 +88,17 @@ void finish(Core& core, Peer& peer, Arrival& arrival) {
 
 constexpr IncomingHooks kTofuPutHooks{
     .memory = entry_memory, .finish = finish, .may_be_offered = true, .ends_with_last_line = true};
+
+/// Tells the initiator, and drops the data that is still to come.
+[[gnu::cold, gnu::noinline]] void refuse(Core& core, Peer& peer, const PacketHeader& header, NiFail fail) {
+  core.counters.add(Counter::kHeadersDropped);
+  Arrival& arrival = peer.request_stream;
+  begin_arrival(arrival, kTofuPutHooks, header, peer.id);
+  arrival.fail = fail;
+  arrival.received = header.payload_bytes;
+  if (has_more(header)) arrival.mode = ArrivalMode::kDiscard;
+  tell(core, peer, header, fail);
+}
 
 Notice notice_of(const PacketHeader& header) {
   Notice notice;
@@ -147,46 +169,6 @@ void run_get(Core& core, Peer& peer, Arrival& arrival) {
   send_reply(core, peer, kTofuInterface, content_of(reply.header, reply.fail), reply);
 }
 
-/// The region that a request to a VCQ of ours is about; nullptr, with `fail` set, if it may not have it.
-RegisteredRegion* find_target(const Core& core, const PacketHeader& header, NiFail* fail) {
-  const StaddAccess access{fresh(header.remote_stadd), fresh(header.length), header.type};
-  return find_region(core.tofu->queue(header.tofu_queue)->stadds, access, fail);
-}
-
-/// Finds what the request is about. @return kOk with entry, offset and mlength set
-NiFail locate(Core& core, Arrival& arrival) {
-  const PacketHeader& header = arrival.header;
-  if (vcq_of(core, header) == nullptr) return NiFail::kUndeliverable;
-  // A put or get of nothing touches no memory, so it needs none.
-  NiFail fail = NiFail::kOk;
-  RegisteredRegion* region = find_target(core, header, &fail);
-  if (region == nullptr) return fail;
-  arrival.entry = region;
-  arrival.offset = stadd_offset(header.remote_stadd);
-  arrival.mlength = header.length;
-  ++region->pending;
-  return NiFail::kOk;
-}
-
-/// A put that lies whole in its packet is over before the next packet: it goes through the same steps and needs no
-/// state. Most puts are such ones.
-/// @return false: receive_tofu_request has to go the whole way; it may write the same once more
-bool receive_whole_tofu_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
-  VirtualControlQueue* vcq = vcq_of(core, header);
-  if (vcq == nullptr) return false;
-  NiFail fail = NiFail::kOk;
-  const RegisteredRegion* region = find_target(core, header, &fail);
-  if (region == nullptr) return false;
-  if (!write_last_line_last(region->segment, stadd_offset(header.remote_stadd), payload, header.payload_bytes))
-    return false;
-  core.counters.add(Counter::kPutsMatched);
-  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
-  ++core.activity;
-  tell_target(core, peer, header, *vcq);
-  if ((header.flags & kFlagAnswerWanted) != 0) send_answer(core, peer, content_of(header, NiFail::kOk));
-  return true;
-}
-
 /// For whoever asks later who holds a lock that lies in memory.
 void note_word(Core& core, const Peer& peer, const PacketHeader& header, bool took) {
   const SwappedWord word{header.remote_stadd, core.tofu->vcq_of_number(header.tofu_queue)->id, 0, kTofuInterface};
@@ -215,39 +197,54 @@ NiFail compute(const PacketHeader& header, std::byte* word, const std::byte* pay
 }
 
 /// An ARMW is one packet, and over before the next.
-void receive_armw(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
-  VirtualControlQueue* vcq = vcq_of(core, header);
-  NiFail fail = NiFail::kUndeliverable;
-  const RegisteredRegion* region = vcq != nullptr ? find_target(core, header, &fail) : nullptr;
-  if (region == nullptr) {
-    core.counters.add(Counter::kHeadersDropped);
-    return tell(core, peer, header, fail);
-  }
-  core.counters.add(Counter::kAtomicsMatched);
-  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
+void run_armw(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload, const Target& target) {
   ++core.activity;
   std::array<std::byte, 8> fetched{};
   bool took = false;
-  fail = compute(header, region->segment.address(stadd_offset(header.remote_stadd)), payload, fetched.data(), &took);
+  std::byte* const word = target.region->segment.address(stadd_offset(header.remote_stadd));
+  const NiFail fail = compute(header, word, payload, fetched.data(), &took);
   if (fail != NiFail::kOk) return tell(core, peer, header, fail);
   note_word(core, peer, header, took);
-  tell_target(core, peer, header, *vcq);
+  tell_target(core, peer, header, *target.vcq);
   send_answer_data(core, peer, content_of(header, NiFail::kOk), fetched.data());
+}
+
+/// A put that lies whole in its packet is over before the next, too, and needs no state. Most puts are such ones.
+void run_whole_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload, const Target& target) {
+  const std::uint64_t offset = stadd_offset(header.remote_stadd);
+  ++core.activity;
+  if (!write_last_line_last(target.region->segment, offset, payload, header.payload_bytes)) [[unlikely]]
+    return tell(core, peer, header, fail_of_storing(payload));
+  tell_target(core, peer, header, *target.vcq);
+  if ((header.flags & kFlagAnswerWanted) != 0) send_answer(core, peer, content_of(header, NiFail::kOk));
+}
+
+Counter counter_of(PacketType type) {
+  switch (type) {
+    case PacketType::kTofuGet: return Counter::kGetsMatched;
+    case PacketType::kTofuArmw: return Counter::kAtomicsMatched;
+    default: return Counter::kPutsMatched;
+  }
 }
 
 }  // namespace
 
 void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   if (!is_taken_in(core, peer, header)) return;
-  if (header.type == PacketType::kTofuArmw) return receive_armw(core, peer, header, payload.here());
-  const bool whole = header.type == PacketType::kTofuPut && !is_placed(header) && header.payload_bytes == header.length;
-  if (whole && payload.is_here() && receive_whole_tofu_put(core, peer, header, payload)) return;
+  Target target;
+  const NiFail fail = locate(core, header, &target);
+  if (fail != NiFail::kOk) return refuse(core, peer, header, fail);
+  core.counters.add(counter_of(header.type));
+  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
+  if (header.type == PacketType::kTofuArmw) return run_armw(core, peer, header, payload.here(), target);
+  const bool is_put = header.type == PacketType::kTofuPut && !is_placed(header);
+  if (is_put && !has_more(header) && payload.is_here()) return run_whole_put(core, peer, header, payload, target);
   Arrival& arrival = peer.request_stream;
   begin_arrival(arrival, kTofuPutHooks, header, peer.id);
-  const NiFail fail = locate(core, arrival);
-  if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);
-  core.counters.add(header.type == PacketType::kTofuGet ? Counter::kGetsMatched : Counter::kPutsMatched);
-  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
+  arrival.entry = target.region;
+  arrival.offset = stadd_offset(header.remote_stadd);
+  arrival.mlength = header.length;
+  ++target.region->pending;
   if (header.type == PacketType::kTofuGet) return run_get(core, peer, arrival);
   if (is_placed(header)) return finish(core, peer, arrival);
   take_first(core, peer, arrival, payload);

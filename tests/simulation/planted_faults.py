@@ -131,11 +131,10 @@ FAULTS = [
           "  arrival.header.tofu_meta &= 0xfff;\n"
           "  take_first(core, peer, arrival, payload);", "tofu_session"),
     Fault("uTofu: failed put counts its steps", "engine/target/tofu_request.cpp",
-          "  if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);",
+          "  if (fail != NiFail::kOk) return refuse(core, peer, header, fail);",
           "  if (fail != NiFail::kOk && fail != NiFail::kUndeliverable)\n"
-          "    core.tofu->vcq_of_number(header.tofu_queue)->steps.add_success_on_duty(\n"
-          "        header.tofu_meta >> kTofuStepsShift, core.fired);\n"
-          "  if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);", "tofu_session"),
+          "    target.vcq->steps.add_success_on_duty(header.tofu_meta >> kTofuStepsShift, core.fired);\n"
+          "  if (fail != NiFail::kOk) return refuse(core, peer, header, fail);", "tofu_session"),
     Fault("uTofu: late descriptor does not start", "engine/event/counting_event.cpp",
           "operation->threshold <= reached()", "operation->threshold < reached()", "tofu_session"),
     Fault("uTofu: one descriptor too many starts", "engine/event/counting_event.cpp",
