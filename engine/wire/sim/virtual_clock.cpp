@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 #include "engine/observe/system_failure.h"
 
@@ -185,6 +186,7 @@ void VirtualClock::end_streaks() {
   empty_looks_ = 0;
   reads_ = 0;
   watches_clock_ = false;
+  reads_of_look_ = 0;
   streak_from_ps_ = clock_ps_;
 }
 
@@ -250,6 +252,8 @@ void VirtualClock::pass() {
   if (left_ || starting_up_) return;
   charge();
   reads_ = 0;
+  // Whoever begins a new wait by the clock reads the clock once more than between the looks of the last one.
+  if (std::exchange(reads_of_look_, reads_) < reads_) streak_from_ps_ = clock_ps_;
   if (!begun_.load(std::memory_order_relaxed)) {
     if (++early_looks_ >= kEarlyLooks) looks_count_ = true;
     if (looks_count_) give_turn(VirtualState::kPolling, clock_ps_);

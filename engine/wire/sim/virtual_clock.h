@@ -150,7 +150,8 @@ class VirtualClock {
   std::uint32_t seen_turn_ = 0;           ///< When it was last noted.
   std::uint32_t empty_looks_ = 0;         ///< In a row.
   std::uint32_t reads_ = 0;               ///< Of the clock, since the last call.
-  std::uint64_t streak_from_ps_ = 0;      ///< When looks or reads in a row began.
+  std::uint32_t reads_of_look_ = 0;       ///< The same, before the last look in vain.
+  std::uint64_t streak_from_ps_ = 0;      ///< When looks or reads in a row began, or the last wait by the clock in it.
   bool watches_clock_ = false;            ///< It was read between these looks.
   bool in_turn_change_ = false;           ///< A signal's handler may see it.
   bool has_sent_ = false;                 ///< In this turn.

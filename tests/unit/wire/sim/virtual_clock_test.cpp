@@ -2,6 +2,8 @@
 
 #include "engine/wire/sim/virtual_clock.h"
 
+#include <sched.h>
+
 #include <csignal>
 #include <thread>
 
@@ -347,6 +349,26 @@ TEST_F(VirtualClockTest, Looks__in_a_row_wait_ever_longer) {
   rank.join();
   EXPECT_EQ(job.page().spent_ps[static_cast<std::size_t>(VirtualSpent::kLook)].load(),
             (kShort + kLong) * VirtualJob::kEmptyPollPs);
+}
+
+/// What one wait by the clock has taken is no measure for the next one, though nothing was found in between.
+TEST_F(VirtualClockTest, Looks__with_a_timeout_last_up_to_an_eighth_too_long_each_time) {
+  constexpr std::uint64_t kTimeoutPs = 100'000'000;
+  const auto clock = open();
+  begin(job, *clock);
+  std::atomic<bool> ends{false};
+  std::thread coordinator([&] {
+    for (; !ends; sched_yield()) {
+      if (job.state() != VirtualState::kRunning) job.grant(job.page().until_ps.load());
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    const std::uint64_t began_ps = clock->read(false);
+    while (clock->read(false) < began_ps + kTimeoutPs) clock->pass();
+    EXPECT_LE(clock->read(false), began_ps + kTimeoutPs + kTimeoutPs / 8) << i;
+  }
+  ends = true;
+  coordinator.join();
 }
 
 /// Otherwise time would hardly pass for who looks, or waits by the clock.
