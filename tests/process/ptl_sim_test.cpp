@@ -434,6 +434,17 @@ TEST(PtlSim, Sweep__ends_with_the_run_that_ends_badly) {
   EXPECT_TRUE(contains(job.output, "hangs") && !contains(job.output, "rank 3")) << job.output;
 }
 
+/// Each run starts its ranks as a ptl_sim of its own would.
+TEST(PtlSim, Sweep__leaves_ranks_of_later_runs_their_signals_and_limits) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{kFewFiles, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const Simulated job = run("as_started", {"--sweep", "nodes=1,2,3"}, false);
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(job.status, 0) << job.output;
+}
+
 // ---- Ends -----------------------------------------------------------------------------------------------------------
 
 TEST(PtlSim, Ends__a_rank_that_dies_ends_the_job) {

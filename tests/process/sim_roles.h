@@ -5,6 +5,7 @@
 #include <utofu.h>
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 
 #include <atomic>
@@ -397,6 +398,34 @@ inline int play_alone() {
   return 0;
 }
 
+inline constexpr rlim_t kFewFiles = 200;
+
+/// Whether signals get through to it, and it has the limit of the shell.
+inline bool is_as_started() {
+  sigset_t blocked;
+  rlimit files{};
+  if (sigprocmask(SIG_BLOCK, nullptr, &blocked) != 0 || getrlimit(RLIMIT_NOFILE, &files) != 0) return false;
+  for (const int number : {SIGTERM, SIGCHLD, SIGUSR1}) {
+    if (sigismember(&blocked, number) != 0) return false;
+  }
+  return files.rlim_cur == kFewFiles;
+}
+
+/// Rank 0 computes for far longer than a rank that polls its memory is left alone. Its partner sleeps between looks.
+inline int play_computes_beside_sleepers() {
+  TofuPair pair;
+  if (!pair.open()) return 1;
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    timespec used{};
+    while (pair.is_even() && used.tv_nsec < static_cast<long>(i) * 20'000'000 && used.tv_sec == 0)
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    if (pair.is_even() && !pair.put(i, 0)) return 2;
+    while (sim_memory[0] != i) usleep(5);
+    if (!pair.is_even() && !pair.put(i, 0)) return 3;
+  }
+  return pair.close();
+}
+
 /// Rank 1 waits in vain twice, 3 ms and 5 ms, while rank 0 waits for the word of rank 1.
 inline int play_portals_timeouts() {
   PortalsRing ring(1);
@@ -515,6 +544,8 @@ inline int play_sim(const std::string& role) {
   }
   if (role == "leaves_early") return play_leaves_early();
   if (role == "comes_back") return play_comes_back();
+  if (role == "as_started") return is_as_started() ? play_alone() : 9;
+  if (role == "computes_beside_sleepers") return play_computes_beside_sleepers();
   if (role == "full_tni") return play_full_tni();
   if (role == "looks_and_goes_on") return play_looks_and_goes_on();
   if (role == "dies") {

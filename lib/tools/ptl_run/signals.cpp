@@ -32,8 +32,9 @@ std::string signal_text(int number) { return "signal " + std::to_string(number) 
 int take_over_signals(LaunchContext* context) {
   // Below are stdin, stdout and stderr; were one of them closed, a channel would get its number.
   for (int fd = 0; fd >= 0 && fd <= STDERR_FILENO;) fd = open("/dev/null", O_RDWR);
-  getrlimit(RLIMIT_NOFILE, &context->open_files);
-  rlimit more = context->open_files;
+  rlimit open_files{};
+  getrlimit(RLIMIT_NOFILE, &open_files);
+  rlimit more = open_files;
   more.rlim_cur = more.rlim_max;  // Three descriptors a rank; the ranks get the old limit back.
   setrlimit(RLIMIT_NOFILE, &more);
   signal(SIGPIPE, SIG_IGN);
@@ -45,7 +46,13 @@ int take_over_signals(LaunchContext* context) {
   for (const int number : kPassedSignals) sigaddset(&taken, number);
   for (const int number : {SIGCHLD, SIGTSTP}) sigaddset(&taken, number);
   signal(SIGCHLD, SIG_DFL);  // Were it ignored, the kernel would take ended ranks away.
-  sigprocmask(SIG_BLOCK, &taken, &context->signal_mask);
+  sigset_t signal_mask;
+  sigprocmask(SIG_BLOCK, &taken, &signal_mask);
+  // Ranks of a second job of this process get back what it had before the first one.
+  static const rlimit kFilesAtFirst = open_files;
+  static const sigset_t kMaskAtFirst = signal_mask;
+  context->open_files = kFilesAtFirst;
+  context->signal_mask = kMaskAtFirst;
   return signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
