@@ -49,8 +49,11 @@ class VirtualClock {
   /// The clock of the application.
   std::uint64_t now_ps() const { return clock_ps_; }
 
-  /// The program starts up, or has: as long as it does, calls cost nothing and give no turn back.
-  void start_up(bool begins) { starting_up_.store(begins, std::memory_order_relaxed); }
+  /// The program starts MPI up, or has: as long as it does, calls cost nothing and give no turn back.
+  void start_up(bool begins) {
+    starting_up_.store(begins, std::memory_order_relaxed);
+    page_.is_mpi.store(1, std::memory_order_relaxed);
+  }
 
   // ---- The program, which reads clocks and sleeps itself
 

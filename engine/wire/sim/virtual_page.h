@@ -15,7 +15,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kVirtualMagic = 0x314d49534f545250;  // "PRTOSIM1"
-inline constexpr std::uint32_t kVirtualVersion = 5;
+inline constexpr std::uint32_t kVirtualVersion = 6;
 inline constexpr std::uint32_t kMostVirtualRanks = 4096;
 inline constexpr std::uint32_t kReportCount = 256;  ///< A power of two.
 inline constexpr std::uint32_t kSpanCount = 256;    ///< A power of two.
@@ -125,6 +125,7 @@ struct VirtualPage {
   std::atomic<std::uint64_t> polled_cpu_ns;  ///< CPU time of the thread when it answered that it is in no call.
   std::atomic<std::uint32_t> process;        ///< 0: no process has opened it yet.
   std::atomic<std::uint32_t> thread;         ///< The thread that calls.
+  std::atomic<std::uint32_t> is_mpi;         ///< 1: MPI calls, and the program mostly does not.
   std::atomic<std::uint32_t> nid;
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint64_t> spent_ps[kVirtualSpentCount];  ///< By VirtualSpent.

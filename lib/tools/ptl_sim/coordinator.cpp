@@ -33,6 +33,7 @@ Coordinator::Coordinator(CoordinatorOptions options, const SharedTime& time, sim
       times_(options.rank_count),
       complaint_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   history_.ranks.resize(options.rank_count);
+  for (std::uint32_t rank = 0; rank < options.rank_count; ++rank) outsiders_.insert(rank);
 }
 
 Coordinator::~Coordinator() {
@@ -191,6 +192,8 @@ bool Coordinator::step() {
   const bool has_rank = !places_.empty();
   if (!happenings_.empty() && (!has_rank || happenings_.top().time_ps <= places_.begin()->first)) {
     quiet_since_ns_ = 0;
+    vain_turns_ = 0;
+    vain_factor_ = 1;
     const Happening next = happenings_.top();
     happenings_.pop();
     now_ps_ = std::max(now_ps_, next.time_ps);
@@ -218,6 +221,7 @@ bool Coordinator::step() {
   } else {
     quiet_since_ns_ = 0;
   }
+  if (let_frozen_compute()) return true;
   grant(rank, time_ps);
   return true;
 }
@@ -227,7 +231,7 @@ bool Coordinator::step() {
 bool Coordinator::may_somebody_come() const {
   for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
     const bool has_ended = seats_[rank].ended.load();
-    if (!has_ended && seats_[rank].outside) return true;
+    if (!has_ended && outsiders_.contains(rank)) return true;
     if (!has_ended || !options_.has_launcher || time_.page(rank).process.load() == 0) continue;
     if (state(rank) != VirtualState::kGone && state(rank) != VirtualState::kRetired) return true;
   }
@@ -255,8 +259,8 @@ void Coordinator::look_at(std::uint32_t rank) {
   const VirtualPage& page = time_.page(rank);
   const VirtualState now = state(rank);
   const std::uint64_t clock_ps = std::min(page.clock_ps.load(), kLatestPs);
-  seat.outside = now == VirtualState::kAway || now == VirtualState::kGone || now == VirtualState::kRunning ||
-                 now == VirtualState::kRetired;
+  note_outsider(rank, now == VirtualState::kAway || now == VirtualState::kGone || now == VirtualState::kRunning ||
+                          now == VirtualState::kRetired);
   RankTimes& times = times_[rank];
   times.clock_ps = std::max(times.clock_ps, clock_ps);
   for (std::size_t i = 0; i < kVirtualSpentCount; ++i) {
@@ -280,11 +284,19 @@ void Coordinator::look_at(std::uint32_t rank) {
 
 /// Those who were away come back at the time that it is, and what they have sent leaves then.
 void Coordinator::look_at_outsiders() {
-  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
-    Seat& seat = seats_[rank];
-    if (!seat.outside || seat.ended.load() || time_.page(rank).process.load() == 0) continue;
+  for (auto at = outsiders_.begin(); at != outsiders_.end();) {
+    const std::uint32_t rank = *at++;  // Whoever has come back is none any more.
+    if (seats_[rank].ended.load() || time_.page(rank).process.load() == 0) continue;
     drain(rank);
     look_at(rank);
+  }
+}
+
+void Coordinator::note_outsider(std::uint32_t rank, bool is_one) {
+  if (is_one) {
+    outsiders_.insert(rank);
+  } else {
+    outsiders_.erase(rank);
   }
 }
 
@@ -343,7 +355,11 @@ void Coordinator::grant(std::uint32_t rank, std::uint64_t time_ps) {
   page.turn.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(page.turn);
   if (is_frozen) futex_wake(page.state);
+  const auto process = static_cast<pid_t>(page.process.load());
+  const std::uint64_t cpu_ns = is_frozen ? used_cpu_ns(process) : 0;
   wait_for_turn_end(rank);
+  if (is_frozen && used_cpu_ns(process) < cpu_ns + options_.patience_ns)
+    seats_[rank].patience_ns = options_.patience_ns;
   drain(rank);
   look_at(rank);
 }

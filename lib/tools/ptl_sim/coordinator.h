@@ -31,9 +31,11 @@ struct CoordinatorOptions {
   std::uint64_t look_ps = 0;    ///< From data in memory to a loop over it that has seen it.
   std::uint64_t notice_ps = 0;  ///< From data in memory to a notice that a call finds.
   bool keeps_history = false;
-  bool is_quiet = false;                   ///< Nothing is said on standard error.
-  bool has_launcher = false;               ///< The job is one program, which starts the ranks.
-  std::uint64_t patience_ns = 200'000;     ///< CPU time without a call after which a rank polls its memory.
+  bool is_quiet = false;                ///< Nothing is said on standard error.
+  bool has_launcher = false;            ///< The job is one program, which starts the ranks.
+  std::uint64_t patience_ns = 200'000;  ///< CPU time without a call after which a rank polls its memory.
+  /// The same of a rank of MPI, until it has shown that it does.
+  std::uint64_t mpi_patience_ns = 1'000'000'000;
   std::uint64_t hang_ns = 60'000'000'000;  ///< Real time without anything that happens, after which the job hangs.
 };
 
@@ -92,9 +94,9 @@ class Coordinator final : public JobWatcher {
     std::uint64_t under_way = 0;        ///< Messages that it has sent and that have not arrived.
     std::uint64_t arrived_ps = 0;       ///< When the last message that it has sent has arrived.
     bool told = false;                  ///< Since its turn something has arrived for it.
-    bool outside = true;                ///< Away, or gone: whether it has come back is looked at.
     bool is_deaf = false;               ///< It takes no signals: it was asked, and has not answered.
     PollingEvidence evidence;           ///< Of this turn, or before the first one.
+    std::uint64_t patience_ns = 0;      ///< What it has taught; 0: nothing yet, so that of the options counts.
   };
 
   struct Roll;
@@ -110,12 +112,15 @@ class Coordinator final : public JobWatcher {
   VirtualState state(std::uint32_t rank) const;
   void look_at(std::uint32_t rank);
   void look_at_outsiders();
+  void note_outsider(std::uint32_t rank, bool is_one);
   bool look_at_all();
   void count_last_look(std::uint32_t rank);
   void set_place(std::uint32_t rank, std::uint64_t time_ps, std::uint32_t waker = kNoMessage);
   void grant(std::uint32_t rank, std::uint64_t time_ps);
   void wait_for_turn_end(std::uint32_t rank);
   bool leave_alone(std::uint32_t rank, Lasting& nap);
+  std::uint64_t patience_of(std::uint32_t rank) const;
+  bool let_frozen_compute();
   bool may_somebody_come() const;
   bool can_others_go_on() const { return !happenings_.empty() || !places_.empty(); }
   bool polls_memory(std::uint32_t rank, VirtualState from, std::uint64_t cpu_between_ns);
@@ -149,12 +154,15 @@ class Coordinator final : public JobWatcher {
   std::priority_queue<Happening, std::vector<Happening>, std::greater<>> happenings_;
   std::set<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< Ranks that want to go on, by time.
   std::set<std::uint32_t> frozen_;
+  std::set<std::uint32_t> outsiders_;  ///< Away, or gone: whether they have come back is looked at.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> ranks_by_id_;  ///< By NID and PID.
   std::uint64_t now_ps_ = 0;
   std::uint64_t message_count_ = 0;
   std::uint32_t seen_bell_ = 0;
   std::uint64_t looked_for_ended_ns_ = 0;
   std::uint64_t last_event_ps_ = 0;   ///< When something arrived last.
+  std::uint64_t vain_turns_ = 0;      ///< Since something was under way, or somebody frozen was given time.
+  std::uint64_t vain_factor_ = 1;     ///< Grows each time.
   std::uint64_t quiet_since_ns_ = 0;  ///< In real time, since when ranks do nothing but look; 0: they do.
   bool has_begun_ = false;
   bool failed_ = false;

@@ -36,6 +36,9 @@ constexpr std::uint64_t kMostRestNs = 2'000'000'000;
 /// A thread that is asked whether it polls its memory, and runs or sleeps, answers within this time, or it takes no
 /// signals.
 constexpr std::uint64_t kAnswerNs = 2'000'000'000;
+/// Turns of each that wants one in which nothing is sent, after which those who are frozen are given time, at first.
+constexpr std::uint64_t kVainTurns = 64;
+constexpr std::uint64_t kMostVainFactor = 1 << 20;
 
 }  // namespace
 
@@ -56,6 +59,10 @@ struct Coordinator::Roll {
 
 Coordinator::Roll Coordinator::call_roll(bool is_late) {
   Roll roll;
+  for (std::uint32_t rank = 0; rank < seats_.size() && !roll.somebody_missing; ++rank)
+    roll.somebody_missing = !seats_[rank].ended.load() && time_.page(rank).process.load() == 0;
+  // The system is asked only for what can matter: many ranks tell of themselves one after the other.
+  if (roll.somebody_missing && !is_late) roll.rest_sleeps = roll.rest_polls = false;
   for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
     const VirtualPage& page = time_.page(rank);
     const auto process = static_cast<pid_t>(page.process.load());
@@ -69,11 +76,11 @@ Coordinator::Roll Coordinator::call_roll(bool is_late) {
       continue;
     }
     roll.all_wait = false;
-    const bool sleeps = process != 0 ? is_asleep(process, static_cast<pid_t>(page.thread.load())) : is_late;
+    if (process == 0 || (!roll.rest_sleeps && !roll.rest_polls)) continue;
+    const bool sleeps = is_asleep(process, static_cast<pid_t>(page.thread.load()));
     roll.rest_sleeps = roll.rest_sleeps && sleeps;
     roll.rest_polls = roll.rest_polls && (sleeps || polls);
-    roll.somebody_missing = roll.somebody_missing || process == 0;
-    if (process != 0) roll.cpu_ns += used_cpu_ns(process);
+    roll.cpu_ns += used_cpu_ns(process);
   }
   has_begun_ = has_begun_ || roll.present != 0;
   return roll;
@@ -173,17 +180,24 @@ void Coordinator::wait_for_rest() {
 
 void Coordinator::wait_for_turn_end(std::uint32_t rank) {
   const std::uint64_t began_ns = monotonic_ns();
+  const auto process = static_cast<pid_t>(time_.page(rank).process.load());
   Lasting nap(kMostOfLookNs);
+  std::uint64_t pause_ns = 0;
+  std::uint64_t cpu_ns = 0;
   seats_[rank].evidence = {};
   while (!stopping_.load() && !failed_) {
     if (seats_[rank].ended.load() || state(rank) != VirtualState::kRunning) return;
-    const std::uint64_t look_ns = options_.patience_ns / (can_others_go_on() ? kAnswers : 1);
-    if (wait_for_news(std::min(look_ns, kPauseNs))) {
+    const std::uint64_t least_ns = std::min(patience_of(rank) / (can_others_go_on() ? kAnswers : 1), kPauseNs);
+    pause_ns = std::clamp(pause_ns, least_ns, kPauseNs);
+    if (wait_for_news(pause_ns)) {
       drain(rank);
       continue;
     }
     drain(rank);
     look_at_outsiders();  // Who comes back wants a turn.
+    // Whoever uses no CPU waits for a core, or sleeps: looks at it would only keep the core busy.
+    const std::uint64_t used_ns = used_cpu_ns(process);
+    pause_ns = std::exchange(cpu_ns, used_ns) == used_ns ? 2 * pause_ns : least_ns;
     if (leave_alone(rank, nap)) return;
     if (monotonic_ns() - began_ns < options_.hang_ns) continue;
     fail("rank " + std::to_string(rank) + " has not called the library for " +
@@ -202,7 +216,33 @@ bool Coordinator::leave_alone(std::uint32_t rank, Lasting& nap) {
     auto running = static_cast<std::uint32_t>(VirtualState::kRunning);
     return page.state.compare_exchange_strong(running, static_cast<std::uint32_t>(VirtualState::kAway));
   }
-  return can_others_go_on() && polls_memory(rank, VirtualState::kRunning, options_.patience_ns / kAnswers);
+  return can_others_go_on() && polls_memory(rank, VirtualState::kRunning, patience_of(rank) / kAnswers);
+}
+
+std::uint64_t Coordinator::patience_of(std::uint32_t rank) const {
+  if (seats_[rank].patience_ns != 0) return seats_[rank].patience_ns;
+  return time_.page(rank).is_mpi.load(std::memory_order_relaxed) != 0 ? options_.mpi_patience_ns : options_.patience_ns;
+}
+
+/// Others have looked, slept, or read clocks many times, and nothing was under way: whoever seems to poll its memory
+/// may compute after all, and they wait for it. It gets more time each time, and so do they.
+/// @return false: it is not so
+bool Coordinator::let_frozen_compute() {
+  if (!happenings_.empty() || frozen_.empty() || ++vain_turns_ <= kVainTurns * vain_factor_ * places_.size())
+    return false;
+  vain_turns_ = 0;
+  vain_factor_ = std::min(4 * vain_factor_, kMostVainFactor);
+  for (const std::uint32_t rank : std::set<std::uint32_t>(frozen_)) {
+    Seat& seat = seats_[rank];
+    if (seat.place_ps != kNeverPs || !let_go_on(rank, VirtualState::kRunning)) continue;
+    const std::uint64_t before_ns = patience_of(rank);
+    seat.patience_ns = options_.patience_ns * vain_factor_;
+    wait_for_turn_end(rank);
+    seat.patience_ns = frozen_.contains(rank) ? before_ns : std::max(seat.patience_ns, 2 * before_ns);
+    drain(rank);
+    look_at(rank);
+  }
+  return true;
 }
 
 // ---- Polling --------------------------------------------------------------------------------------------------------
@@ -279,7 +319,7 @@ bool Coordinator::freeze(std::uint32_t rank, VirtualState from) {
       page.state.compare_exchange_strong(running, static_cast<std::uint32_t>(VirtualState::kAway));
     return false;
   }
-  seats_[rank].outside = false;
+  note_outsider(rank, false);
   frozen_.insert(rank);
   return true;
 }
@@ -291,7 +331,7 @@ bool Coordinator::let_go_on(std::uint32_t rank, VirtualState as) {
   auto frozen = static_cast<std::uint32_t>(VirtualState::kFrozen);
   if (!page.state.compare_exchange_strong(frozen, static_cast<std::uint32_t>(as))) return false;
   futex_wake(page.state);
-  seats_[rank].outside = as == VirtualState::kAway;
+  note_outsider(rank, as == VirtualState::kAway);
   return true;
 }
 

@@ -128,7 +128,7 @@ struct Wanted {
   std::string shape;
   int per_node = 1;
   std::string compute = "none";
-  std::uint64_t patience_us = 200;
+  std::uint64_t patience_us = 0;  ///< 0: nothing was said.
   std::uint64_t hang_s = 60;
   bool real_clocks = false;
   std::string sweep;  ///< Empty: there is one run.
@@ -166,7 +166,10 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job)
                   "What the program does between calls costs none, fixed=NS before each call, or its CPU time: cpu, or "
                   "cpu=FACTOR; without it, none.")
       ->option_text("WHAT");
-  app->add_option("--patience", wanted->patience_us, "Microseconds of CPU time without a call; without it, 200.")
+  app->add_option(
+         "--patience", wanted->patience_us,
+         "Microseconds of CPU time without a call; without it, 200, and a second in programs of MPI that have not "
+         "polled memory yet.")
       ->option_text("US")
       ->check(CLI::Range(1, 60'000'000));
   app->add_option("--hang", wanted->hang_s,
@@ -234,8 +237,8 @@ std::optional<Setup> prepare(const Wanted& wanted, std::string* why) {
                  .keeps_history = wanted.needs_history(),
                  .is_quiet = wanted.quiet,
                  .has_launcher = wanted.launcher,
-                 .patience_ns = wanted.patience_us * 1000,
                  .hang_ns = wanted.hang_s * 1'000'000'000};
+  if (wanted.patience_us != 0) setup.order.patience_ns = setup.order.mpi_patience_ns = wanted.patience_us * 1000;
   const auto& processor = setup.machine.processor;
   setup.costs.calls_ps = {processor.put_ps, processor.get_ps, processor.atomic_ps, processor.barrier_ps};
   setup.costs.poll_ps = processor.poll_ps;
