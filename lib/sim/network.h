@@ -4,7 +4,7 @@
 // comes next is in use or has no room. It has no thread and no clock of its own.
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -109,7 +109,7 @@ class Network {
       std::uint64_t leaves_ps;
       std::uint32_t bytes;
     };
-    std::deque<Waiting> waiting;  ///< In the buffer behind it, in the order in which they came.
+    std::list<Waiting> waiting;  ///< In the buffer behind it, in the order in which they came.
     std::uint64_t waiting_bytes = 0;
     Use use;
   };

@@ -59,9 +59,10 @@ std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(__builtin
 
 }  // namespace
 
-void virtual_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t timeout_ns) {
+bool virtual_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t timeout_ns) {
   const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
-  syscall(SYS_futex, &word, FUTEX_WAIT, seen, timeout_ns < 0 ? nullptr : &timeout, nullptr, 0);
+  return syscall(SYS_futex, &word, FUTEX_WAIT, seen, timeout_ns < 0 ? nullptr : &timeout, nullptr, 0) == 0 ||
+         errno != ETIMEDOUT;
 }
 
 void virtual_wake(std::atomic<std::uint32_t>& word) {
@@ -185,8 +186,8 @@ void VirtualClock::catch_up(VirtualSpent what) {
 void VirtualClock::end_streaks() {
   empty_looks_ = 0;
   reads_ = 0;
-  watches_clock_ = false;
   reads_of_look_ = 0;
+  watches_clock_ = false;
   streak_from_ps_ = clock_ps_;
 }
 
@@ -231,8 +232,8 @@ void VirtualClock::give_turn(VirtualState state, std::uint64_t until_ps) {
   page_.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
   in_turn_change_ = true;
   ring_coordinator(*header_);
-  while (page_.turn.load(std::memory_order_acquire) == seen && !is_deserted()) {
-    virtual_wait(page_.turn, seen, kLookAtCoordinatorNs);
+  while (page_.turn.load(std::memory_order_acquire) == seen) {
+    if (!virtual_wait(page_.turn, seen, kLookAtCoordinatorNs) && is_deserted()) break;
   }
   catch_up(VirtualSpent::kWait);
   has_sent_ = false;
@@ -251,9 +252,9 @@ bool VirtualClock::has_turn() {
 void VirtualClock::pass() {
   if (left_ || starting_up_) return;
   charge();
-  reads_ = 0;
   // Whoever begins a new wait by the clock reads the clock once more than between the looks of the last one.
   if (std::exchange(reads_of_look_, reads_) < reads_) streak_from_ps_ = clock_ps_;
+  reads_ = 0;
   if (!begun_.load(std::memory_order_relaxed)) {
     if (++early_looks_ >= kEarlyLooks) looks_count_ = true;
     if (looks_count_) give_turn(VirtualState::kPolling, clock_ps_);
@@ -395,7 +396,9 @@ void VirtualClock::freeze(bool in_call) {
   if (!page_.state.compare_exchange_strong(asked, answer)) return;
   ring_coordinator(*header_);
   constexpr auto kFrozen = static_cast<std::uint32_t>(VirtualState::kFrozen);
-  while (state() == VirtualState::kFrozen && !is_deserted()) virtual_wait(page_.state, kFrozen, kLookAtCoordinatorNs);
+  while (state() == VirtualState::kFrozen) {
+    if (!virtual_wait(page_.state, kFrozen, kLookAtCoordinatorNs) && is_deserted()) break;
+  }
 }
 
 // ---- On duty --------------------------------------------------------------------------------------------------------
