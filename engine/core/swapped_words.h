@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -39,7 +40,9 @@ class SwappedWords {
   void swaps(const SwappedWord& word, ProcessId initiator, bool took, Now&& now) {
     WordUse* use = find(word, initiator);
     if (use == nullptr) {
-      use = &places_[next_++ % kPlaces];
+      const std::size_t place = next_++ % kPlaces;
+      marks_[place] = mark_of(word, initiator);
+      use = &places_[place];
       *use = {word, initiator};
     }
     if (took) return change(*use);
@@ -56,10 +59,24 @@ class SwappedWords {
   const std::array<WordUse, kPlaces>& places() const { return places_; }
 
  private:
+  /// A byte of whom the place is of. Nearly always it tells which place may be meant, and all are compared at once.
+  static std::uint8_t mark_of(const SwappedWord& word, ProcessId initiator) {
+    const std::uint64_t names = word.offset ^ word.bits ^ process_key(initiator);
+    return static_cast<std::uint8_t>(names * 0x9e3779b97f4a7c15 >> 56);
+  }
+
   WordUse* find(const SwappedWord& word, ProcessId initiator) {
-    const auto is_it = [&](const WordUse& use) { return use.word == word && use.initiator == initiator; };
-    const auto found = std::ranges::find_if(places_, is_it);
-    return found != places_.end() ? &*found : nullptr;
+    const std::uint8_t mark = mark_of(word, initiator);
+    std::array<std::uint8_t, kPlaces> alike;
+    std::ranges::transform(marks_, alike.begin(), [mark](std::uint8_t other) { return other == mark ? 1 : 0; });
+    const auto halves = std::bit_cast<std::array<std::uint64_t, kPlaces / 8>>(alike);
+    for (std::size_t half = 0; half < halves.size(); ++half) {
+      for (std::uint64_t left = halves[half]; left != 0; left &= left - 1) {
+        WordUse& use = places_[8 * half + static_cast<std::size_t>(std::countr_zero(left)) / 8];
+        if (use.word == word && use.initiator == initiator) return &use;
+      }
+    }
+    return nullptr;
   }
   void change(WordUse& use) {
     use.vain = 0;
@@ -67,7 +84,8 @@ class SwappedWords {
   }
 
   std::array<WordUse, kPlaces> places_{};
-  std::size_t next_ = 0;  ///< Place that is taken next, modulo their number.
+  std::array<std::uint8_t, kPlaces> marks_{};  ///< mark_of each place.
+  std::size_t next_ = 0;                       ///< Place that is taken next, modulo their number.
   std::uint64_t changes_ = 0;
 };
 

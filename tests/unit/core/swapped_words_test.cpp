@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <random>
+
 namespace portofu {
 namespace {
 
@@ -51,6 +55,33 @@ TEST_F(SwappedWordsTest, Words__that_were_used_long_ago_are_forgotten) {
   for (std::uint64_t i = 0; i <= SwappedWords::kPlaces; ++i) swap({8 * i, 0, 4, 1}, kFirst, true);
   EXPECT_EQ(use_of(kFirst, {0, 0, 4, 1}).changed, 0u);
   EXPECT_EQ(use_of(kFirst, {8 * SwappedWords::kPlaces, 0, 4, 1}).changed, SwappedWords::kPlaces + 1);
+}
+
+// As a list that is searched from end to end; 256 words and more, so that some look alike at first.
+TEST_F(SwappedWordsTest, Words__are_told_apart_whatever_their_names) {
+  std::array<WordUse, SwappedWords::kPlaces> model{};
+  std::size_t next = 0;
+  std::mt19937 random(1);
+  for (int i = 0; i < 20000; ++i) {
+    const std::uint64_t base = static_cast<std::uint64_t>(i) / 1000 * 64;
+    const SwappedWord word{8 * (base + random() % 10), base, static_cast<std::uint16_t>(random() % 2), 1};
+    const ProcessId initiator{1, random() % 2 == 0 ? 1u : 2u};
+    const auto is_it = [&](const WordUse& use) { return use.word == word && use.initiator == initiator; };
+    auto found = std::ranges::find_if(model, is_it);
+    if (random() % 2 == 0) {
+      swap(word, initiator, false);
+      if (found == model.end()) {
+        found = model.begin() + static_cast<std::ptrdiff_t>(next++ % model.size());
+        *found = {word, initiator};
+      }
+      ++found->vain;
+    } else {
+      words.changes(word, initiator);
+      if (found != model.end()) found->vain = 0;
+    }
+    if (found == model.end()) continue;
+    ASSERT_EQ(use_of(initiator, word).vain, found->vain) << "step " << i;
+  }
 }
 
 }  // namespace
