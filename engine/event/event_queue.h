@@ -46,15 +46,6 @@ class EventQueue {
   /// by field waits for the store buffer. @pre not blocked
   Event& append_on_duty() { return events_[(head_ + size_++) & (slots_ - 1)]; }
 
-  /// The same, whether blocked or not.
-  Event& add_on_duty() {
-    if (is_blocked()) [[unlikely]]
-      make_way_on_duty();
-    return append_on_duty();
-  }
-
-  void post_on_duty(const Event& event) { add_on_duty() = event; }
-
   /// Adds the event that tells of flow control (PT_DISABLED), into the place kept for it.
   void post_reserved_on_duty(const Event& event);
 

@@ -54,9 +54,6 @@ class OwnDescriptor {
   /// Closes it if it is ours. What file it was is remembered.
   void close();
 
-  /// Forgets the number, because somebody else may have it.
-  void forget() { fd_ = -1; }
-
  private:
   void swap(OwnDescriptor& other) noexcept {
     std::swap(fd_, other.fd_);

@@ -115,7 +115,6 @@ class Wire {
   std::uint32_t max_payload_bytes() const { return limits_.max_payload_bytes; }
 
   /// Each is nullptr if the wire cannot do that.
-  const Facets& facets() const { return facets_; }
   Loans* loans() const { return facets_.loans; }
   Copies* copies() const { return facets_.copies; }
   PeerMemory* peer_memory() const { return facets_.peer_memory; }

@@ -87,7 +87,6 @@ std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider
 }
 
 bool FabricEndpoint::open_objects(const FabricLibrary& library, fi_info* info, std::string* why) {
-  provider_ = info->fabric_attr->prov_name;
   registers_ = (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
   can_fetch_ = (info->caps & kFetchCapabilities) == kFetchCapabilities;
   names_address_ = (info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;

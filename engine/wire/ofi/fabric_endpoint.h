@@ -148,8 +148,6 @@ class FabricEndpoint {
   int wait_fd() const { return objects_.wait_fd; }
   bool may_sleep() { return objects_.may_sleep(); }
 
-  const std::string& provider() const { return provider_; }
-
  private:
   FabricEndpoint() = default;
   bool open_objects(const FabricLibrary& library, fi_info* info, std::string* why);
@@ -170,7 +168,6 @@ class FabricEndpoint {
   bool names_address_ = false;  ///< Exposed memory is named by its address, not from 0.
   bool chooses_key_ = false;    ///< The provider does, not we.
   std::uint64_t key_mask_ = 0;  ///< Keys that it takes.
-  std::string provider_;
   std::unique_ptr<std::byte[]> receive_memory_;
   fid_mr* receive_registration_ = nullptr;  ///< If the provider wants it.
   std::deque<ReceiveBuffer> receive_buffers_;

@@ -63,7 +63,6 @@ class OfiWire final : public Wire, public Loans, public OtherNodes, public Socke
 
   /// One of so many wires of a process, which end one after another: all together linger no longer than one alone.
   void share_linger(std::uint32_t wires) { linger_ns_ = kOfiLingerNs / wires; }
-  const std::string& provider() const { return endpoint_->provider(); }
 
   void attend(int fd, std::function<void()> handle) override;
 

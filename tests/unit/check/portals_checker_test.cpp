@@ -208,7 +208,7 @@ TEST_F(PortalsCheckerTest, Scattered_entries__are_not_looked_at) {
 TEST_F(PortalsCheckerTest, Generous_queue__is_overfull_beyond_what_was_asked_for) {
   const Handle large = make_eq(ni, 512);
   EventQueue& queue = *ni.eqs.find(large);
-  for (int i = 0; i < 513; ++i) queue.add_on_duty() = Event();
+  for (int i = 0; i < 513; ++i) queue.append_on_duty() = Event();
   checker.reads_event(core, queue);
   EXPECT_TRUE(found.has("\"kind\":\"event_queue_overfull\"")) << found.text();
   EXPECT_TRUE(found.has("event queue for 512 events")) << found.text();

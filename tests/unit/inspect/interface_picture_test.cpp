@@ -115,7 +115,7 @@ TEST_F(InterfacePictureTest, Counters_and_queues__are_seen_with_what_waits) {
     increment.count = {ct, false, 1, 0};
     arm_operation(core, counter, increment, {ct, threshold});
   }
-  ni.eqs.find(eq)->post_on_duty(Event{});
+  ni.eqs.find(eq)->append_on_duty() = Event{};
   const InterfacePicture seen = look();
   ASSERT_EQ(seen.counters.size(), 1u);
   EXPECT_EQ(seen.counters[0].handle, ct);
