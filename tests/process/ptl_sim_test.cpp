@@ -466,6 +466,15 @@ TEST(PtlSim, Ends__who_never_uses_the_library_is_told_so) {
   EXPECT_TRUE(contains(job.output, "no rank has used the library")) << job.output;
 }
 
+/// Else times of ranks that talk by other ways look like those of the machine.
+TEST(PtlSim, Ends__who_sends_nothing_is_told_so) {
+  const std::string what = "no message has gone through the library";
+  const Simulated job = run("alone", {"--nodes", "2"});
+  EXPECT_EQ(job.status, 0) << job.output;
+  EXPECT_TRUE(contains(job.output, what)) << job.output;
+  EXPECT_FALSE(contains(run("alone", {"--nodes", "1"}).output, what)) << "there is nobody to send to";
+}
+
 TEST(PtlSim, Start__that_waits_for_a_rank_says_for_which) {
   const std::string line = "rank 1 has not used the library yet; time begins without it 10 s after the start";
   const Simulated job = run("one_never", {"--nodes", "2"});

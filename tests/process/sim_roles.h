@@ -518,6 +518,7 @@ inline int play_sim(const std::string& role) {
   if (role == "thread_ends") return play_thread_ends();
   if (role == "triggered") return play_portals_triggered();
   if (role == "never") return 0;
+  if (role == "alone") return play_alone();
   if (role == "one_never") return rank == 1 ? usleep(1'500'000) : play_alone();
   if (role == "hangs") {
     PortalsRing ring(1);

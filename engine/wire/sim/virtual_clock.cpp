@@ -108,7 +108,8 @@ std::unique_ptr<VirtualClock> VirtualClock::open(const std::string& path, std::i
   const auto own = static_cast<std::uint32_t>(getpid());
   const bool is_taken = process != 0 && process != own && kill(static_cast<pid_t>(process), 0) == 0;
   if (is_taken || !page.process.compare_exchange_strong(process, own)) {
-    *why = "another process is rank " + std::to_string(rank) + " in virtual time";
+    *why = "another process is rank " + std::to_string(rank) +
+           " in virtual time; a program that starts the ranks itself, as mpirun does, needs ptl_sim --launcher";
     munmap(mapped, bytes);
     return nullptr;
   }

@@ -71,6 +71,12 @@ std::string report_text(const Coordinator& coordinator, const sim::Network& netw
     add_line(&text, "  %-30s busy %.3f us, %llu packets, which waited %.3f us for it\n", uses[i].name.c_str(),
              us(use.busy_ps), static_cast<unsigned long long>(use.packets), us(use.waited_ps));
   }
+  if (coordinator.message_count() == 0 && times.size() > 1) {
+    text +=
+        "  no message has gone through the library: what ranks told each other by other ways took no virtual time. "
+        "Open "
+        "MPI takes it with --mca pml cm --mca mtl portals4\n";
+  }
   std::uint64_t late = 0;
   for (const RankTimes& one : times) late += one.late_calls;
   if (late != 0) {
