@@ -80,6 +80,8 @@ struct BarrierGate : GateEnds {
   bool configured = false;
   ProcessId source_process;  ///< Who had `remote_source` when that was asked for first; {0, 0}: it has no answer yet.
   ProcessId target_process;  ///< The same of `remote_target`.
+  bool target_dead =
+      false;  ///< That process is, so the number may be that of another one, which is of another circuit.
 
   CountingEvent inputs;            ///< Inputs of all rounds together.
   std::uint64_t round_inputs = 0;  ///< Of the rounds that have passed.

@@ -139,8 +139,10 @@ void tell_of_end(Core& core, BarrierGate& gate) {
   const std::uint64_t left = gate.whole_rounds - std::min(gate.whole_rounds, gate.rounds_sent());
   BarrierGate* const next = local_target_of(core, gate);
   if (next != nullptr) end_gate(core, *next, next->rounds_passed + next->signals.size() + left);
-  // Of the target whom that does not reach nothing follows: it may have been through its last round.
-  if (gate.remote_target != BarrierGate::kNoGate) send_gate_notice(core, gate, gate.remote_target, left);
+  // Of the target whom that does not reach nothing follows: it may have been through its last round. Whoever has the
+  // number of a dead one would take it for the end of his own circuit, if we are his source there.
+  if (gate.remote_target != BarrierGate::kNoGate && !gate.target_dead)
+    send_gate_notice(core, gate, gate.remote_target, left);
 }
 
 /// Whether the gate waits for packets of that one.
@@ -178,7 +180,7 @@ void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
   gate.round_inputs = 0;
   gate.signals.clear();
   gate.packets.clear();
-  gate.signal_counted = gate.packet_counted = gate.armed = gate.owes_end = false;
+  gate.signal_counted = gate.packet_counted = gate.armed = gate.owes_end = gate.target_dead = false;
   gate.rounds_started = gate.rounds_passed = 0;
   gate.whole_rounds = kAllRounds;
   gate.state = BarrierState::kIdle;
@@ -209,7 +211,9 @@ void fail_barriers_with(Core& core, ProcessId process) {
     // A process may end as soon as its own barrier is over: what it has sent is enough for ours, and what it has got of
     // this round was enough for it.
     if (gate.source_process == process) end_gate(core, gate, gate.packets_in());
-    if (gate.target_process == process) end_set(core, gate, false);
+    if (gate.target_process != process) return;
+    gate.target_dead = true;
+    end_set(core, gate, false);
   });
 }
 

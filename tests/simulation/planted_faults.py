@@ -257,6 +257,8 @@ FAULTS = [
           "if (is_over && other.state == ReceivingState::kOffered)", "if (false && is_over)", WIRE),
     Fault("directory: who asks later is refused for what was found before", "engine/wire/reliable/reliable_receive.cpp",
           "if (link.state != SendingState::kOpening) return;", "return;", "unit_wire_reliable_reliable_receive"),
+    Fault("directory: who has the number of a dead gate hears of its circuit's end", "engine/initiator/barrier.cpp",
+          "&& !gate.target_dead)", ")", "unit_initiator_barrier"),
     Fault("directory: engine does not say that somebody begins to wait", "engine/mailbox/connect.cpp",
           "others->ask_anew(peer.id);", "static_cast<void>(others);", "unit_mailbox_connect"),
     # wire/reliable: what delays, wastes or breaks a contract of wire.h, its own test finds

@@ -387,6 +387,21 @@ TEST_F(BarrierTest, Death_of_whose_number_is_anothers_now__counts) {
   EXPECT_EQ(relay->whole_rounds, 1u);
 }
 
+// Whoever has the number then may be connected already, with us as his source, before we have noticed that death.
+TEST_F(BarrierTest, End_by_the_death_of_the_target__is_not_told_to_who_has_his_number_now) {
+  connect_to_peer();
+  directory.now = {kOther, 0};
+  core.tofu->distrust_owner(kPeer);
+  fail_barriers_with(core, kPeer);
+  run();
+  EXPECT_EQ(relay->whole_rounds, 0u);
+  EXPECT_TRUE(wire.sent.empty());
+  configure_gate(core, *relay, {.remote_source = kStranger, .remote_target = kStranger + 256});
+  wire.sent.clear();
+  receive_end(5);
+  EXPECT_EQ(wire.sent.size(), 1u) << "he is the target of this circuit";
+}
+
 // What is configured anew awaits whoever has the number then.
 TEST_F(BarrierTest, Death_of_who_had_the_number_before__fails_nothing) {
   connect_to_peer();
