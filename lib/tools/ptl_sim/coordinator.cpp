@@ -341,6 +341,7 @@ void Coordinator::grant(std::uint32_t rank, std::uint64_t time_ps) {
   set_place(rank, kNeverPs);
   const bool is_frozen = frozen_.erase(rank) != 0;
   seats_[rank].told = false;
+  if (is_frozen) try_as_poller(rank);
   // Whoever leaves may do so at an earlier time: it does nothing any more.
   const std::uint64_t from_ps = state(rank) == VirtualState::kLeaving ? time_ps : std::max(time_ps, now_ps_);
   if (time_ps < from_ps) ++times_[rank].late_calls;
@@ -355,11 +356,7 @@ void Coordinator::grant(std::uint32_t rank, std::uint64_t time_ps) {
   page.turn.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(page.turn);
   if (is_frozen) futex_wake(page.state);
-  const auto process = static_cast<pid_t>(page.process.load());
-  const std::uint64_t cpu_ns = is_frozen ? used_cpu_ns(process) : 0;
   wait_for_turn_end(rank);
-  if (is_frozen && used_cpu_ns(process) < cpu_ns + options_.patience_ns)
-    seats_[rank].patience_ns = options_.patience_ns;
   drain(rank);
   look_at(rank);
 }

@@ -34,7 +34,7 @@ struct CoordinatorOptions {
   bool is_quiet = false;                ///< Nothing is said on standard error.
   bool has_launcher = false;            ///< The job is one program, which starts the ranks.
   std::uint64_t patience_ns = 200'000;  ///< CPU time without a call after which a rank polls its memory.
-  /// The same of a rank of MPI, until it has shown that it does.
+  /// The same of ranks of MPI, until one has shown that it does.
   std::uint64_t mpi_patience_ns = 1'000'000'000;
   std::uint64_t hang_ns = 60'000'000'000;  ///< Real time without anything that happens, after which the job hangs.
 };
@@ -97,6 +97,8 @@ class Coordinator final : public JobWatcher {
     bool is_deaf = false;               ///< It takes no signals: it was asked, and has not answered.
     PollingEvidence evidence;           ///< Of this turn, or before the first one.
     std::uint64_t patience_ns = 0;      ///< What it has taught; 0: nothing yet, so that of the options counts.
+    std::uint64_t untried_ns = 0;       ///< What that was before something woke it; 0: it has called since.
+    std::uint64_t calls = 0;            ///< That it had made then.
   };
 
   struct Roll;
@@ -119,7 +121,10 @@ class Coordinator final : public JobWatcher {
   void grant(std::uint32_t rank, std::uint64_t time_ps);
   void wait_for_turn_end(std::uint32_t rank);
   bool leave_alone(std::uint32_t rank, Lasting& nap);
+  std::uint64_t calls_of(std::uint32_t rank) const;
   std::uint64_t patience_of(std::uint32_t rank) const;
+  void try_as_poller(std::uint32_t rank);
+  bool has_failed_as_poller(std::uint32_t rank);
   bool let_frozen_compute();
   bool may_somebody_come() const;
   bool can_others_go_on() const { return !happenings_.empty() || !places_.empty(); }
@@ -164,6 +169,7 @@ class Coordinator final : public JobWatcher {
   std::uint64_t vain_turns_ = 0;      ///< Since something was under way, or somebody frozen was given time.
   std::uint64_t vain_factor_ = 1;     ///< Grows each time.
   std::uint64_t quiet_since_ns_ = 0;  ///< In real time, since when ranks do nothing but look; 0: they do.
+  bool some_poll_ = false;  ///< A rank of MPI has shown that it polls its memory, so that others of its program may.
   bool has_begun_ = false;
   bool failed_ = false;
   std::atomic<bool> stopping_{false};

@@ -219,9 +219,40 @@ bool Coordinator::leave_alone(std::uint32_t rank, Lasting& nap) {
   return can_others_go_on() && polls_memory(rank, VirtualState::kRunning, patience_of(rank) / kAnswers);
 }
 
+std::uint64_t Coordinator::calls_of(std::uint32_t rank) const {
+  const VirtualPage& page = time_.page(rank);
+  std::uint64_t calls = page.reports_given.load(std::memory_order_relaxed);
+  for (const auto& count : page.count) calls += count.load(std::memory_order_relaxed);
+  return calls;
+}
+
 std::uint64_t Coordinator::patience_of(std::uint32_t rank) const {
   if (seats_[rank].patience_ns != 0) return seats_[rank].patience_ns;
-  return time_.page(rank).is_mpi.load(std::memory_order_relaxed) != 0 ? options_.mpi_patience_ns : options_.patience_ns;
+  const bool is_mpi = time_.page(rank).is_mpi.load(std::memory_order_relaxed) != 0;
+  return is_mpi && !some_poll_ ? options_.mpi_patience_ns : options_.patience_ns;
+}
+
+/// Something has come for a rank that was taken to poll its memory. If it calls soon, it has waited for that.
+void Coordinator::try_as_poller(std::uint32_t rank) {
+  Seat& seat = seats_[rank];
+  const std::uint64_t patience_ns = patience_of(rank);
+  if (patience_ns == options_.patience_ns) return;
+  seat.untried_ns = patience_ns;
+  seat.calls = calls_of(rank);
+  seat.patience_ns = options_.patience_ns;
+}
+
+/// @return true: it has gone on without a call, and has its patience back
+bool Coordinator::has_failed_as_poller(std::uint32_t rank) {
+  Seat& seat = seats_[rank];
+  const std::uint64_t untried_ns = std::exchange(seat.untried_ns, 0);
+  if (untried_ns == 0) return false;
+  if (calls_of(rank) != seat.calls) {
+    some_poll_ = true;
+    return false;
+  }
+  seat.patience_ns = untried_ns;
+  return true;
 }
 
 /// Others have looked, slept, or read clocks many times, and nothing was under way: whoever seems to poll its memory
@@ -253,14 +284,13 @@ bool Coordinator::polls_memory(std::uint32_t rank, VirtualState from, std::uint6
   const VirtualPage& page = time_.page(rank);
   PollingEvidence& evidence = seats_[rank].evidence;
   const std::uint64_t cpu_ns = used_cpu_ns(static_cast<pid_t>(page.process.load()));
-  std::uint64_t calls = page.reports_given.load(std::memory_order_relaxed);
-  for (const auto& count : page.count) calls += count.load(std::memory_order_relaxed);
+  const std::uint64_t calls = calls_of(rank);
   if (evidence.cpu_ns == 0 || calls != evidence.calls) {
     evidence = {cpu_ns, 0, calls, 0};
     return false;
   }
   if (cpu_ns < evidence.cpu_ns + cpu_between_ns) return false;
-  if (!freeze(rank, from)) {
+  if (has_failed_as_poller(rank) || !freeze(rank, from)) {
     evidence = {};
     return false;
   }
