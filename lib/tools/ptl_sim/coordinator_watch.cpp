@@ -36,6 +36,8 @@ constexpr std::uint64_t kMostRestNs = 2'000'000'000;
 /// A thread that is asked whether it polls its memory, and runs or sleeps, answers within this time, or it takes no
 /// signals.
 constexpr std::uint64_t kAnswerNs = 2'000'000'000;
+/// Between looks at a rank that has the turn and uses no CPU, at most, but for a longer patience.
+constexpr std::uint64_t kMostTurnPauseNs = 1'000'000;
 /// Turns of each that wants one in which nothing is sent, after which those who are frozen are given time, at first.
 constexpr std::uint64_t kVainTurns = 64;
 constexpr std::uint64_t kMostVainFactor = 1 << 20;
@@ -188,7 +190,7 @@ void Coordinator::wait_for_turn_end(std::uint32_t rank) {
   while (!stopping_.load() && !failed_) {
     if (seats_[rank].ended.load() || state(rank) != VirtualState::kRunning) return;
     const std::uint64_t least_ns = std::min(patience_of(rank) / (can_others_go_on() ? kAnswers : 1), kPauseNs);
-    pause_ns = std::clamp(pause_ns, least_ns, kPauseNs);
+    pause_ns = std::clamp(pause_ns, least_ns, std::max(least_ns, kMostTurnPauseNs));
     if (wait_for_news(pause_ns)) {
       drain(rank);
       continue;
