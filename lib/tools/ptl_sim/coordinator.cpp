@@ -132,7 +132,7 @@ void Coordinator::look_for_ended() {
 void Coordinator::run() {
   if (wait_for_start()) order();
   for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
-    drain_spans(rank);
+    drain(rank);
     look_at(rank);
     count_last_look(rank);
   }
@@ -282,13 +282,16 @@ void Coordinator::look_at(std::uint32_t rank) {
   }
 }
 
-/// Those who were away come back at the time that it is, and what they have sent leaves then.
+/// Those who were away come back at the time that it is, and what they have sent leaves then. So does what one has sent
+/// that has ended since.
 void Coordinator::look_at_outsiders() {
   for (auto at = outsiders_.begin(); at != outsiders_.end();) {
     const std::uint32_t rank = *at++;  // Whoever has come back is none any more.
-    if (seats_[rank].ended.load() || time_.page(rank).process.load() == 0) continue;
+    if (time_.page(rank).process.load() == 0) continue;
+    const bool has_ended = seats_[rank].ended.load();  // Asked first: it sends nothing after that.
     drain(rank);
     look_at(rank);
+    if (has_ended) note_outsider(rank, false);
   }
 }
 

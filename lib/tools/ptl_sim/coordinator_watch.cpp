@@ -69,9 +69,10 @@ Coordinator::Roll Coordinator::call_roll(bool is_late) {
     const VirtualPage& page = time_.page(rank);
     const auto process = static_cast<pid_t>(page.process.load());
     if (process != 0) ++roll.present;
-    if (seats_[rank].ended.load()) continue;
+    const bool has_ended = seats_[rank].ended.load();
     if (drain(rank)) roll.has_news = true;
     roll.has_sent = roll.has_sent || seats_[rank].under_way != 0;
+    if (has_ended) continue;
     const bool polls = frozen_.contains(rank);
     if (process != 0 && state(rank) != VirtualState::kAway && !polls) {
       ++roll.waiting;

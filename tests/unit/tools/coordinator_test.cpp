@@ -1,0 +1,133 @@
+// A job in virtual time whose ranks are this test: it writes down what ranks do, in their pages.
+
+#include "lib/tools/ptl_sim/coordinator.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace portofu::tools {
+namespace {
+
+constexpr std::uint32_t kNid = 7;
+constexpr std::uint32_t kFirstPid = 100;
+
+sim::Network make_network() {
+  sim::Machine machine;
+  machine.topology.kind = sim::TopologyKind::kTorus;
+  machine.topology.lengths = {0, 1, 1, 1, 1, 1};
+  machine.links = {.lanes = 1, .lane_gb_s = 1, .latency_ps = 1'000'000, .mtu_bytes = 100, .header_bytes = 0};
+  machine.interfaces = {.count = 1, .gb_s = 1};
+  std::string why;
+  auto layout = sim::lay_out(machine, "2x1x1x1x1x1", &why);
+  EXPECT_TRUE(layout) << why;
+  return {machine, std::move(*layout)};
+}
+
+/// Two ranks. The first sends to the second, which takes what arrives, and no turn.
+struct CoordinatorTest : testing::Test {
+  SharedTime time{2, {}};
+  sim::Network network = make_network();
+  Coordinator coordinator{{.rank_count = 2, .is_quiet = true, .hang_ns = 10'000'000'000}, time, network};
+
+  VirtualPage& sender() { return time.page(0); }
+  VirtualPage& target() { return time.page(1); }
+
+  void SetUp() override {
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      VirtualPage& page = time.page(rank);
+      page.nid = kNid;
+      page.pid = kFirstPid + rank;
+      page.until_ps = kNeverPs;
+      page.process = static_cast<std::uint32_t>(getpid());
+      page.thread = static_cast<std::uint32_t>(gettid());
+    }
+  }
+
+  void set_state(VirtualPage& page, VirtualState state) {
+    page.state = static_cast<std::uint32_t>(state);
+    ring_coordinator(time.header());
+  }
+
+  void send() {
+    const std::uint32_t given = sender().reports_given;
+    VirtualReport report{};
+    report.number = given;
+    report.bytes = 8;
+    report.nid = kNid;
+    report.pid = kFirstPid + 1;
+    report.type = static_cast<std::uint8_t>(PacketType::kTofuPut);
+    sender().reports[given % kReportCount] = report;
+    sender().reports_given = given + 1;
+    ring_coordinator(time.header());
+  }
+
+  /// Until it is so. @return false: the coordinator has complained, or it takes for ever
+  template <typename Condition>
+  bool wait_until(Condition is_so) {
+    const auto began = std::chrono::steady_clock::now();
+    while (!is_so()) {
+      if (!coordinator.complaint().empty() || std::chrono::steady_clock::now() - began > std::chrono::seconds(30))
+        return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+
+  /// @return whether the coordinator hands the second rank so many messages
+  bool has_arrived(std::uint32_t count) {
+    return wait_until([&] { return target().delivery_count == count; });
+  }
+  void take_delivery() {
+    ++target().deliveries_taken;
+    ring_coordinator(time.header());
+  }
+
+  void end() {
+    coordinator.rank_ended(0);
+    coordinator.rank_ended(1);
+    coordinator.end();
+  }
+};
+
+TEST_F(CoordinatorTest, Messages__arrive_if_their_sender_ends_before_its_first_turn) {
+  set_state(target(), VirtualState::kRetired);
+  send();
+  coordinator.rank_ended(0);
+  coordinator.begin();
+  EXPECT_TRUE(has_arrived(1)) << coordinator.complaint();
+  take_delivery();
+  end();
+  EXPECT_EQ(coordinator.message_count(), 1u);
+}
+
+/// The coordinator stands at the first message while the second is sent.
+TEST_F(CoordinatorTest, Messages__arrive_if_their_sender_is_away_and_ends) {
+  set_state(sender(), VirtualState::kReady);
+  set_state(target(), VirtualState::kRetired);
+  coordinator.begin();
+  ASSERT_TRUE(wait_until([&] { return sender().turn == 1; })) << coordinator.complaint();
+  send();
+  set_state(sender(), VirtualState::kAway);
+  ASSERT_TRUE(has_arrived(1)) << coordinator.complaint();
+  send();
+  coordinator.rank_ended(0);
+  take_delivery();
+  EXPECT_TRUE(has_arrived(2)) << coordinator.complaint();
+  take_delivery();
+  end();
+  EXPECT_EQ(coordinator.message_count(), 2u);
+}
+
+TEST_F(CoordinatorTest, Messages__count_if_all_end_at_once) {
+  send();
+  end();
+  coordinator.begin();
+  coordinator.end();
+  EXPECT_EQ(coordinator.message_count(), 1u);
+}
+
+}  // namespace
+}  // namespace portofu::tools
