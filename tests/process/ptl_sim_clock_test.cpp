@@ -1,6 +1,9 @@
 // Programs under ptl_sim that read clocks and sleep themselves: they see virtual time. They are linked with the shared
 // libraries, as those of users are.
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "tests/process/launcher.h"
 
 namespace portofu {
@@ -64,6 +67,18 @@ TEST_F(PtlSimClock, Programs__may_look_into_memory_between_sleeps_or_with_a_time
     EXPECT_LT(measured_ns[0], 2100) << between;
     for (int i = 0; i < 3; ++i) EXPECT_EQ(run({"--nodes", "2", PORTOFU_SIM_LATENCY, between}).output, first.output);
   }
+}
+
+/// Who computes looks like one that polls its memory, and those who sleep would let time go on without it for ever.
+TEST_F(PtlSimClock, Sleepers__wait_for_those_who_compute) {
+  const std::string path = testing::TempDir() + "ptl_sim_clock_test." + std::to_string(getpid()) + ".json";
+  const Ended job = run({"--nodes", "4", "--json", path, PORTOFU_SIM_SLEEPERS});
+  std::ifstream file(path);
+  const auto report = nlohmann::json::parse(file, nullptr, false);
+  std::filesystem::remove(path);
+  ASSERT_EQ(job.status, 0) << job.output;
+  EXPECT_EQ(report["message_count"], 12);
+  EXPECT_LT(report["time_ps"], 1'000'000'000'000u) << "a second";
 }
 
 TEST_F(PtlSimClock, Clocks__go_on_from_real_to_virtual_time_and_back) {

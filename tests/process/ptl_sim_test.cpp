@@ -534,14 +534,6 @@ TEST(PtlSim, Polling__gives_way_to_a_rank_that_was_away_and_comes_back) {
   EXPECT_EQ(job.status, 0) << job.output;
 }
 
-/// It looks like one that polls its memory, and those who sleep would let time go on without it for ever.
-TEST(PtlSim, Polling__is_no_more_assumed_of_a_rank_that_all_others_wait_for) {
-  const Simulated job = run("computes_beside_sleepers", {"--nodes", "4"});
-  ASSERT_EQ(job.status, 0) << job.output;
-  EXPECT_EQ(job.report["message_count"], 12);
-  EXPECT_LT(job.time_ps(), 1'000'000'000'000u) << "a second: " << job.output;
-}
-
 /// Each call that sends lets the signal in, because the program may poll its memory behind it.
 TEST(PtlSim, Ends__a_rank_that_blocks_signals_can_be_stopped) {
   const Simulated job = run("memory_and_blocked_signals", {"--nodes", "2"});

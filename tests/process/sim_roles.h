@@ -411,21 +411,6 @@ inline bool is_as_started() {
   return files.rlim_cur == kFewFiles;
 }
 
-/// Rank 0 computes for far longer than a rank that polls its memory is left alone. Its partner sleeps between looks.
-inline int play_computes_beside_sleepers() {
-  TofuPair pair;
-  if (!pair.open()) return 1;
-  for (std::uint64_t i = 1; i <= 3; ++i) {
-    timespec used{};
-    while (pair.is_even() && used.tv_nsec < static_cast<long>(i) * 20'000'000 && used.tv_sec == 0)
-      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    if (pair.is_even() && !pair.put(i, 0)) return 2;
-    while (sim_memory[0] != i) usleep(5);
-    if (!pair.is_even() && !pair.put(i, 0)) return 3;
-  }
-  return pair.close();
-}
-
 /// Rank 1 waits in vain twice, 3 ms and 5 ms, while rank 0 waits for the word of rank 1.
 inline int play_portals_timeouts() {
   PortalsRing ring(1);
@@ -546,7 +531,6 @@ inline int play_sim(const std::string& role) {
   if (role == "leaves_early") return play_leaves_early();
   if (role == "comes_back") return play_comes_back();
   if (role == "as_started") return is_as_started() ? play_alone() : 9;
-  if (role == "computes_beside_sleepers") return play_computes_beside_sleepers();
   if (role == "full_tni") return play_full_tni();
   if (role == "looks_and_goes_on") return play_looks_and_goes_on();
   if (role == "dies") {
