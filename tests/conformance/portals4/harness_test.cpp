@@ -81,7 +81,7 @@ TEST(Harness, tells_where_a_process_hangs) {
     if (self.rank() == 1) wait_in_vain();
     self.barrier();
   };
-  const std::vector<Failure> failures = collect_outcome(2, hang, 2).failures;
+  const std::vector<Failure> failures = collect_outcome(2, hang, 5).failures;
   ASSERT_EQ(failures.size(), 2u);
   EXPECT_NE(failures[0].text.find("process 0 waits at barrier 1"), std::string::npos) << failures[0].text;
   EXPECT_EQ(failures[0].text.find("pause"), std::string::npos) << failures[0].text;
