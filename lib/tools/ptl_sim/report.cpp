@@ -74,8 +74,7 @@ std::string report_text(const Coordinator& coordinator, const sim::Network& netw
   if (coordinator.message_count() == 0 && times.size() > 1) {
     text +=
         "  no message has gone through the library: what ranks told each other by other ways took no virtual time. "
-        "Open "
-        "MPI takes it with --mca pml cm --mca mtl portals4\n";
+        "Open MPI takes it with --mca pml cm --mca mtl portals4\n";
   }
   std::uint64_t late = 0;
   for (const RankTimes& one : times) late += one.late_calls;

@@ -215,9 +215,10 @@ class Supervisor {
     for (std::size_t rank = 0; rank < children_.size(); ++rank) {
       const Child& child = children_[rank];
       if (!child.connected || child.ended) continue;
-      fail(rank, (child.waiting ? "waits at barrier " : "hangs after barrier ") + std::to_string(child.barrier_count) +
-                     "; killed after " + std::to_string(limit_s_) + " s" +
-                     (child.waiting || stacks_left-- <= 0 ? "" : "\n" + stacks_of(child.pid)));
+      std::string text = child.waiting ? "waits at barrier " : "hangs after barrier ";
+      text += std::to_string(child.barrier_count) + "; killed after " + std::to_string(limit_s_) + " s";
+      if (!child.waiting && stacks_left-- > 0) text += '\n' + stacks_of(child.pid);
+      fail(rank, text);
     }
     for (const Child& child : children_) kill(child.pid, SIGKILL);
   }

@@ -1,6 +1,8 @@
 #include "stacks.h"
 
-#include <cstdio>
+#include <sstream>
+
+#include "tests/process/command_output.h"
 
 namespace conformance {
 namespace {
@@ -13,20 +15,13 @@ bool is_of_stack(const std::string& line) {
 }  // namespace
 
 std::string stacks_of(pid_t process) {
-  const std::string limit = std::to_string(kStacksSeconds);
-  const std::string command = "timeout --kill-after=2 " + limit + " gdb -nx -batch -p " + std::to_string(process) +
-                              " -ex 'set width 0' -ex 'thread apply all backtrace 16' 2>&1 < /dev/null";
-  FILE* const gdb = popen(command.c_str(), "re");
-  if (gdb == nullptr) return "no stacks: no process for gdb\n";
+  std::istringstream said(portofu::output_of("timeout --kill-after=2 " + std::to_string(kStacksSeconds) +
+                                             " gdb -nx -batch -p " + std::to_string(process) +
+                                             " -ex 'set width 0' -ex 'thread apply all backtrace 16' < /dev/null"));
   std::string stacks;
-  std::string line;
-  for (int c = std::fgetc(gdb); c != EOF; c = std::fgetc(gdb)) {
-    line += static_cast<char>(c);
-    if (c != '\n') continue;
-    if (is_of_stack(line)) stacks += line;
-    line.clear();
+  for (std::string line; std::getline(said, line);) {
+    if (is_of_stack(line)) stacks += line + '\n';
   }
-  pclose(gdb);
   return stacks.empty() ? "no stacks: gdb is not here, or took too long\n" : stacks;
 }
 
