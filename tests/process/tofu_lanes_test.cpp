@@ -354,7 +354,7 @@ TEST_F(TofuLanes, Queues__come_and_go_while_others_are_used) {
     const auto peers = share_names<2>(self, ends);
     in_threads(3, [&](int i) {
       const auto at = static_cast<std::size_t>(i);
-      if (i < 2) return exchange(*ends[at], peers[at], self.rank() == 0, 4000);
+      if (i < 2) return exchange(*ends[at], peers[at], self.rank() == 0, 10'000);
       for (int round = 0; round < 500; ++round) {
         const End passing(2 + self.rank());
         const End second(4 + self.rank());
