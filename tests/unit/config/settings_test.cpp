@@ -165,8 +165,8 @@ TEST_F(SettingsTest, Bad_value_in_the_environment__complains_on_stderr) {
 
 /// A child that opens its own engine reads them, whatever a thread of its parent was doing.
 TEST_F(SettingsTest, Child__reads_them_though_a_thread_of_its_parent_was_reading) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "AddressSanitizer's malloc leaves its own locks to the child";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's malloc leaves its own locks to the child";
 #endif
   const std::string long_text(100'000, 'x');  // What takes long is where a fork finds it.
   ASSERT_EQ(setenv("PORTOFU_WINDOW", long_text.c_str(), 1), 0);
