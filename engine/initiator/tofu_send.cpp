@@ -265,11 +265,22 @@ Descriptor gate_descriptor(const BarrierGate& gate, std::uint64_t target) {
   return d;
 }
 
-/// @param peer   nullptr: nobody has the gate
+/// Whom a gate has met at that other one, if any: the circuit is with that process. Whoever has the number now may be
+/// in another circuit, in which the source has this gate's number, too.
+const ProcessId* met_by(const BarrierGate* gate, std::uint64_t other) {
+  if (gate == nullptr) return nullptr;
+  const ProcessId& met = other == gate->remote_target ? gate->target_process : gate->source_process;
+  return met == ProcessId{} ? nullptr : &met;
+}
+
+/// @param gate   its sender; nullptr: that has been freed meanwhile
+/// @param owner  who has the other gate now; nullptr: nobody
 /// @param value  nullptr: it is in `waited`, or there is none
 /// @return false if the packet cannot go there
-bool send_gate_to_owner(Core& core, Peer* peer, Descriptor& d, const GateValue* value,
+bool send_gate_to_owner(Core& core, const BarrierGate* gate, Peer* owner, Descriptor& d, const GateValue* value,
                         std::unique_ptr<std::byte[]> waited) {
+  const ProcessId* const met = met_by(gate, d.tofu.remote_vcq_id);
+  Peer* const peer = met != nullptr ? &core.peer(*met) : owner;
   if (peer == nullptr) return false;
   follow_moved_name(core, *peer);
   const Reach reach = reach_for_new(core, *peer);
@@ -282,10 +293,10 @@ bool send_gate_to_owner(Core& core, Peer* peer, Descriptor& d, const GateValue* 
 
 /// @param value  nullptr: there is none
 /// @return false if the packet cannot go there
-bool send_to_gate(Core& core, Descriptor& d, const GateValue* value) {
-  Peer* peer = nullptr;
-  if (find_owner(core, d.tofu.remote_vcq_id, &peer) != FindResult::kLater)
-    return send_gate_to_owner(core, peer, d, value, nullptr);
+bool send_to_gate(Core& core, const BarrierGate& gate, Descriptor& d, const GateValue* value) {
+  Peer* owner = nullptr;
+  if (find_owner(core, d.tofu.remote_vcq_id, &owner) != FindResult::kLater)
+    return send_gate_to_owner(core, &gate, owner, d, value, nullptr);
   wait_for_owner(core, {d, value != nullptr ? copy_of(*value) : nullptr});
   return true;
 }
@@ -310,19 +321,20 @@ void start_tofu_descriptor(Core& core, Descriptor& d) {
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value) {
   Descriptor d = gate_descriptor(gate, gate.remote_target);
   d.length = gate_value_bytes(value);
-  return send_to_gate(core, d, &value);
+  return send_to_gate(core, gate, d, &value);
 }
 
 bool send_gate_notice(Core& core, const BarrierGate& gate, std::uint64_t other, std::uint64_t rounds_left) {
   Descriptor d = gate_descriptor(gate, other);
   d.rounds_left = rounds_left;
-  return send_to_gate(core, d, nullptr);
+  return send_to_gate(core, gate, d, nullptr);
 }
 
 void start_towards(Core& core, Peer* peer, OwnerlessRequest request) {
   Descriptor d = request.descriptor;
   if (d.type == PacketType::kTofuGate) {
-    if (!send_gate_to_owner(core, peer, d, nullptr, std::move(request.gate_value))) fail_gate_packet(core, d);
+    const BarrierGate* const gate = core.tofu->gate(queue_number(d.sender_id));
+    if (!send_gate_to_owner(core, gate, peer, d, nullptr, std::move(request.gate_value))) fail_gate_packet(core, d);
   } else if (VirtualControlQueue* vcq = core.tofu->vcq(d.tofu.vcq_handle)) {
     send_to_owner(core, peer, *vcq, d);
   }
