@@ -267,19 +267,19 @@ Descriptor gate_descriptor(const BarrierGate& gate, std::uint64_t target) {
 
 /// Whom a gate has met at that other one, if any: the circuit is with that process. Whoever has the number now may be
 /// in another circuit, in which the source has this gate's number, too.
-const ProcessId* met_by(const BarrierGate* gate, std::uint64_t other) {
+const ProcessId* met_by_sender(const Core& core, const Descriptor& d) {
+  const BarrierGate* const gate = core.tofu->gate(queue_number(d.sender_id));
   if (gate == nullptr) return nullptr;
-  const ProcessId& met = other == gate->remote_target ? gate->target_process : gate->source_process;
+  const ProcessId& met = d.tofu.remote_vcq_id == gate->remote_target ? gate->target_process : gate->source_process;
   return met == ProcessId{} ? nullptr : &met;
 }
 
-/// @param gate   its sender; nullptr: that has been freed meanwhile
 /// @param owner  who has the other gate now; nullptr: nobody
 /// @param value  nullptr: it is in `waited`, or there is none
 /// @return false if the packet cannot go there
-bool send_gate_to_owner(Core& core, const BarrierGate* gate, Peer* owner, Descriptor& d, const GateValue* value,
+bool send_gate_to_owner(Core& core, Peer* owner, Descriptor& d, const GateValue* value,
                         std::unique_ptr<std::byte[]> waited) {
-  const ProcessId* const met = met_by(gate, d.tofu.remote_vcq_id);
+  const ProcessId* const met = met_by_sender(core, d);
   Peer* const peer = met != nullptr ? &core.peer(*met) : owner;
   if (peer == nullptr) return false;
   follow_moved_name(core, *peer);
@@ -293,10 +293,10 @@ bool send_gate_to_owner(Core& core, const BarrierGate* gate, Peer* owner, Descri
 
 /// @param value  nullptr: there is none
 /// @return false if the packet cannot go there
-bool send_to_gate(Core& core, const BarrierGate& gate, Descriptor& d, const GateValue* value) {
+bool send_to_gate(Core& core, Descriptor& d, const GateValue* value) {
   Peer* owner = nullptr;
   if (find_owner(core, d.tofu.remote_vcq_id, &owner) != FindResult::kLater)
-    return send_gate_to_owner(core, &gate, owner, d, value, nullptr);
+    return send_gate_to_owner(core, owner, d, value, nullptr);
   wait_for_owner(core, {d, value != nullptr ? copy_of(*value) : nullptr});
   return true;
 }
@@ -321,20 +321,19 @@ void start_tofu_descriptor(Core& core, Descriptor& d) {
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value) {
   Descriptor d = gate_descriptor(gate, gate.remote_target);
   d.length = gate_value_bytes(value);
-  return send_to_gate(core, gate, d, &value);
+  return send_to_gate(core, d, &value);
 }
 
 bool send_gate_notice(Core& core, const BarrierGate& gate, std::uint64_t other, std::uint64_t rounds_left) {
   Descriptor d = gate_descriptor(gate, other);
   d.rounds_left = rounds_left;
-  return send_to_gate(core, gate, d, nullptr);
+  return send_to_gate(core, d, nullptr);
 }
 
 void start_towards(Core& core, Peer* peer, OwnerlessRequest request) {
   Descriptor d = request.descriptor;
   if (d.type == PacketType::kTofuGate) {
-    const BarrierGate* const gate = core.tofu->gate(queue_number(d.sender_id));
-    if (!send_gate_to_owner(core, gate, peer, d, nullptr, std::move(request.gate_value))) fail_gate_packet(core, d);
+    if (!send_gate_to_owner(core, peer, d, nullptr, std::move(request.gate_value))) fail_gate_packet(core, d);
   } else if (VirtualControlQueue* vcq = core.tofu->vcq(d.tofu.vcq_handle)) {
     send_to_owner(core, peer, *vcq, d);
   }

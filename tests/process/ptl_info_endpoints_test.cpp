@@ -22,8 +22,9 @@ std::string endpoints_line(const Node& node) {
   bytes = text.size();
   const std::string address = fi_av_straddr(node.av, name.data(), text.data(), &bytes);
   const std::size_t pid = address.find(':') + 1;
-  const std::string shown =
-      output_of(std::string(PORTOFU_PTL_INFO) + " --pid " + address.substr(pid, address.find('/') - pid));
+  std::string command = PORTOFU_PTL_INFO " --pid ";
+  command += address.substr(pid, address.find('/') - pid);
+  const std::string shown = output_of(command);
   const std::size_t line = shown.find("endpoints of libfabric");
   return line == std::string::npos ? "" : shown.substr(line, shown.find('\n', line) - line);
 }

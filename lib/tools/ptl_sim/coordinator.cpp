@@ -105,6 +105,12 @@ VirtualState Coordinator::state(std::uint32_t rank) const {
   return static_cast<VirtualState>(time_.page(rank).state.load(std::memory_order_acquire));
 }
 
+bool Coordinator::has_begun() const {
+  std::uint32_t rank = 0;
+  while (rank < seats_.size() && time_.page(rank).process.load() == 0) ++rank;
+  return rank < seats_.size();
+}
+
 bool Coordinator::has_all_ended() const {
   return std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.ended.load(); });
 }

@@ -67,7 +67,7 @@ class Coordinator final : public JobWatcher {
   const History& history() const { return history_; }  ///< Empty if it is not kept.
   std::uint64_t end_ps() const;  ///< Of all: the last rank has ended, the last message has arrived.
   std::uint64_t message_count() const { return message_count_; }
-  bool has_begun() const { return has_begun_; }  ///< Some rank has used the library.
+  bool has_begun() const;  ///< Some rank has used the library.
 
  private:
   /// Pauses of who looks at what nobody rings for.
@@ -170,7 +170,6 @@ class Coordinator final : public JobWatcher {
   std::uint64_t vain_factor_ = 1;     ///< Grows each time.
   std::uint64_t quiet_since_ns_ = 0;  ///< In real time, since when ranks do nothing but look; 0: they do.
   bool some_poll_ = false;  ///< A rank of MPI has shown that it polls its memory, so that others of its program may.
-  bool has_begun_ = false;
   bool failed_ = false;
   std::atomic<bool> stopping_{false};
   int complaint_fd_;

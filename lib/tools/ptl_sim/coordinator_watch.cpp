@@ -85,7 +85,6 @@ Coordinator::Roll Coordinator::call_roll(bool is_late) {
     roll.rest_polls = roll.rest_polls && (sleeps || polls);
     roll.cpu_ns += used_cpu_ns(process);
   }
-  has_begun_ = has_begun_ || roll.present != 0;
   return roll;
 }
 
@@ -128,7 +127,7 @@ bool Coordinator::wait_for_start() {
     if (roll.waiting != 0 && roll.somebody_missing && now_ns - began_ns > kTellStartNs &&
         !std::exchange(has_told, true))
       tell_of_missing();
-    if (hang.look(has_begun_ && !has_news, now_ns) > options_.hang_ns) {
+    if (hang.look(roll.present != 0 && !has_news, now_ns) > options_.hang_ns) {
       fail_after_hang();
       return false;
     }
