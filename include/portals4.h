@@ -477,7 +477,7 @@ typedef enum PTL_ENUM_TYPE {
   PTL_NO_ACK_REQ = 0,  ///< Nothing.
   PTL_ACK_REQ = 1,     ///< Enough for a full event and for a count.
   PTL_CT_ACK_REQ = 2,  ///< Enough for a count; the fields of a full event may be empty.
-  PTL_OC_ACK_REQ = 3   ///< That the operation was processed, even if dropped or refused; counts no bytes.
+  PTL_OC_ACK_REQ = 3   ///< That it was processed, even if dropped or refused; a disabled entry fails it.
 } ptl_ack_req_t;       // 3.15.1
 
 /// Operations of atomics: target = target OP initiator; the swaps write the initiator's value, if the operand permits.

@@ -42,6 +42,23 @@ using FiredOperations =
                            boost::intrusive::member_hook<TriggeredOperation, boost::intrusive::list_member_hook<>,
                                                          &TriggeredOperation::fired_hook>>;
 
+/// Somebody waits until a counter has so many successes, or a failure. What it is set back from counts, too, although
+/// nobody looked meanwhile. On duty. @spec Portals 4.3, 3.14.6
+struct CountWatch : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
+  std::uint64_t test = 0;
+  bool reached = false;
+  std::uint64_t success = 0;  ///< When it was reached.
+  std::uint64_t failure = 0;
+
+  /// @return `reached`
+  bool look(std::uint64_t success_now, std::uint64_t failure_now) {
+    if (reached || (success_now < test && failure_now == 0)) return reached;
+    success = success_now;
+    failure = failure_now;
+    return reached = true;
+  }
+};
+
 /// @spec Portals 4.3, 3.14 and 3.16
 class CountingEvent {
  public:
@@ -50,6 +67,7 @@ class CountingEvent {
   /// Both numbers 0, nothing waits.
   void reset_on_duty() {
     cancel_on_duty();
+    watches_.clear();
     success_.store(0, std::memory_order_relaxed);
     failure_.store(0, std::memory_order_relaxed);
     failures_start_ = false;
@@ -58,6 +76,9 @@ class CountingEvent {
 
   /// From now on failures start what waits, as successes do: the threshold is one of their sum (fi_trigger(3)).
   void let_failures_start() { failures_start_ = true; }
+
+  /// @param watch  hears of what is set back, until it is unlinked
+  void keep_watch_on_duty(CountWatch& watch) { watches_.push_back(watch); }
 
   /// Somebody sleeps at a file descriptor: the next change of the numbers writes to it.
   /// @param event_fd  an eventfd; stays open until the counter is reset
@@ -68,7 +89,12 @@ class CountingEvent {
 
   /// Adds successes (modulo 2^64) and moves what may start now to `fired`: by threshold, equal ones in order of
   /// posting.
-  void add_success_on_duty(std::uint64_t count, FiredOperations& fired) { set_success(success() + count, fired); }
+  void add_success_on_duty(std::uint64_t count, FiredOperations& fired) {
+    const std::uint64_t before = success();
+    if (before + count < before) [[unlikely]]
+      tell_watches();
+    set_success(before + count, fired);
+  }
 
   /// Adds failures; they start nothing, unless let_failures_start was called.
   void add_failure_on_duty(std::uint64_t count, FiredOperations& fired) {
@@ -79,6 +105,7 @@ class CountingEvent {
   /// Sets both numbers.
   void set_on_duty(std::uint64_t success, std::uint64_t failure, FiredOperations& fired) {
     ++sets_;
+    tell_watches();
     failure_.store(failure, std::memory_order_release);
     set_success(success, fired);
   }
@@ -148,13 +175,18 @@ class CountingEvent {
     success_.store(value, std::memory_order_release);
     if (is_watched_) changed(fired);
   }
+  /// The numbers are set back.
+  void tell_watches() {
+    for (CountWatch& watch : watches_) watch.look(success(), failure());
+  }
   void changed(FiredOperations& fired);
   void watch() { is_watched_ = armed_fd_ >= 0 || !waiting_.empty(); }
 
   std::atomic<std::uint64_t> success_{0};  ///< Events or bytes. Writer: duty. Readers: any thread.
   std::atomic<std::uint64_t> failure_{0};  ///< Events. Writer: duty. Readers: any thread.
   WaitingOperations waiting_;              ///< Sorted by threshold; equal ones in order of posting.
-  std::uint64_t looked_success_ = 0;       ///< Numbers at the last look.
+  boost::intrusive::list<CountWatch, boost::intrusive::constant_time_size<false>> watches_;
+  std::uint64_t looked_success_ = 0;  ///< Numbers at the last look.
   std::uint64_t looked_failure_ = 0;
   std::uint64_t sets_ = 0;           ///< Calls of set_on_duty.
   std::uint32_t news_in_a_row_ = 0;  ///< Looks that were told of news.

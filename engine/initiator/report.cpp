@@ -37,8 +37,10 @@ void report_reply(Core& core, Interface& ni, const MemoryDescriptor& md, const A
 
 void report_ack(Core& core, Interface& ni, const MemoryDescriptor& md, const AnswerReport& answer) {
   if (answer.ack_req == AckRequest::kOperation) {
-    // That the target refused it is no failure of the operation (3.15.1); that it could not be reached is one.
-    const bool failed = answer.fail == NiFail::kUndeliverable || answer.fail == NiFail::kSegv;
+    // That nothing matched, or that it was not allowed, is no failure of the operation (3.15.1). That it was not
+    // processed (3.13.3), or has not come there, is one.
+    const bool failed =
+        answer.fail == NiFail::kUndeliverable || answer.fail == NiFail::kSegv || answer.fail == NiFail::kPtDisabled;
     if ((md.options & kMdEventCtAck) == 0) return;
     if (failed) {
       count_failure(core, ni, md.ct_handle);

@@ -173,16 +173,16 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
     if (virtual_clock() != nullptr) [[unlikely]]
       return wait_in_virtual_time(condition, timeout_ns, on_abort);
     if (timeout_ns == 0) return WaitResult::kTimedOut;
-    if (work > 0) {
-      streak.reset();
-      continue;
-    }
     std::uint64_t longest_sleep_ns = kForever;
-    if (timeout_ns != kForever) {
+    if (timeout_ns != kForever) {  // Whether something was found or not: a flood of others' packets ends no time.
       const std::uint64_t now = core_.now_ns();
       if (deadline_ns == 0) deadline_ns = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
       if (now >= deadline_ns) return look_at_last(condition);
       longest_sleep_ns = deadline_ns - now;
+    }
+    if (work > 0) {
+      streak.reset();
+      continue;
     }
     if (shared && !streak.is_yielding()) {
       streak.note_stay_away();

@@ -227,7 +227,7 @@ bool SegmentCreation::claim_wanted_pid() {
 // By chance: whoever still sends to a process that has died must not reach one that has begun since. With the PIDs of
 // the system, or the next free one, two processes in a row would often have the same.
 bool SegmentCreation::claim_any_pid() {
-  constexpr std::uint32_t kAnyPidCount = kMaxPid - kFirstAnyPid + 1;
+  constexpr std::uint32_t kAnyPidCount = kMaxPid - kFirstAnyPid;  // Not the last: PTL_PID_MAX is none to ask for.
   const auto start = static_cast<std::uint32_t>((segment_->descriptor_.incarnation >> 1) % kAnyPidCount);
   for (std::uint32_t i = 0; i < kAnyPidCount; ++i) {
     const LinkResult result = link_as(kFirstAnyPid + (start + i) % kAnyPidCount);

@@ -1,5 +1,8 @@
 // 3.14 Lightweight counting events.
 
+#include <array>
+#include <memory>
+
 #include "engine/door/process.h"
 #include "lib/portals4/library.h"
 
@@ -21,28 +24,48 @@ struct CountLook {
   ptl_ct_event_t* event;
   unsigned int which = 0;  ///< Index of the counter that reached its test.
   int rc = PTL_CT_NONE_REACHED;
-  bool waits = false;  ///< All handles were there once: one that is missing was freed meanwhile.
+  CountWatch* watches = nullptr;  ///< One for each of who may wait.
+  bool waits = false;             ///< All handles were there once: one that is missing was freed meanwhile.
 
   /// @return true if the search is over: a counter has reached its test or counted a failure, or a handle is wrong
   bool operator()(Core& core) {
+    const bool is_over = look(core);
+    if (is_over) {
+      leave_on_duty();
+    } else if (!waits && watches != nullptr) {
+      for (unsigned int i = 0; i < size; ++i) find_counter(core, handles[i])->keep_watch_on_duty(watches[i]);
+    }
+    waits = !is_over;
+    return is_over;
+  }
+
+  bool look(Core& core) {
+    CountWatch only_now;
     for (unsigned int i = 0; i < size; ++i) {
       const CountingEvent* counter = find_counter(core, handles[i]);
       if (counter == nullptr) {
         rc = waits ? PTL_INTERRUPTED : PTL_ARG_INVALID;
         return true;
       }
-      if (counter->success() < tests[i] && counter->failure() == 0) continue;
-      event->success = counter->success();
-      event->failure = counter->failure();
+      CountWatch& watch = watches != nullptr ? watches[i] : only_now;
+      watch.test = tests[i];
+      if (!watch.look(counter->success(), counter->failure())) continue;
+      event->success = watch.success;
+      event->failure = watch.failure;
       which = i;
       if (Checker* const checker = core.checker()) [[unlikely]]
         checker->portals.reads_count(counter, event->success, event->failure);
       rc = PTL_OK;
       return true;
     }
-    waits = true;
     for (unsigned int i = 0; i < size; ++i) core.polled.note(WaitKind::kCounters, handles[i]);
     return false;
+  }
+
+  /// Whoever has waited waits no longer.
+  void leave_on_duty() {
+    for (unsigned int i = 0; waits && watches != nullptr && i < size; ++i) watches[i].unlink();
+    waits = false;
   }
 
   void describe(WaitSubject& subject) const {
@@ -51,9 +74,21 @@ struct CountLook {
   }
 };
 
-int wait_count(Engine& engine, CountLook& look, std::uint64_t timeout_ns) {
+/// @param watches  as many as there are counters
+int wait_count(Engine& engine, CountLook& look, CountWatch* watches, std::uint64_t timeout_ns) {
   const BlockingCall inside;
   if (!is_open(engine)) return PTL_INTERRUPTED;
+  // However this ends: in time, by PtlAbort, or with the thread.
+  struct Leaving {
+    ~Leaving() {
+      if (!look.waits) return;
+      const Engine::Duty duty(engine);
+      look.leave_on_duty();
+    }
+    Engine& engine;
+    CountLook& look;
+  } leaving{engine, look};
+  look.watches = watches;
   switch (engine.wait(look, timeout_ns)) {
     case WaitResult::kReached: return look.rc;
     case WaitResult::kTimedOut: return PTL_CT_NONE_REACHED;
@@ -153,7 +188,8 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event)
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
   if (event == nullptr) return PTL_ARG_INVALID;
   CountLook look{&ct_handle, &test, 1, event};
-  return wait_count(*engine, look, Engine::kForever);
+  CountWatch watch;
+  return wait_count(*engine, look, &watch, Engine::kForever);
 }
 
 int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsigned int size, ptl_time_t timeout,
@@ -170,7 +206,12 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
     engine->poll(look);
     rc = look.rc;
   } else {
-    rc = wait_count(*engine, look, timeout == PTL_TIME_FOREVER ? Engine::kForever : std::uint64_t{timeout} * 1'000'000);
+    rc = guarded([&] {
+      std::array<CountWatch, 4> few;
+      const auto many = size > few.size() ? std::make_unique<CountWatch[]>(size) : nullptr;
+      const std::uint64_t ns = timeout == PTL_TIME_FOREVER ? Engine::kForever : std::uint64_t{timeout} * 1'000'000;
+      return wait_count(*engine, look, many != nullptr ? many.get() : few.data(), ns);
+    });
   }
   if (rc == PTL_OK) *which = look.which;
   return rc;

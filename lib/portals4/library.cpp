@@ -185,6 +185,8 @@ int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* de
   if (!is_initialised()) return PTL_NO_INIT;
   InterfaceReference& reference = library.interfaces[index];
   if (reference.count == 0) {
+    if (pid != PTL_PID_ANY && pid >= PTL_PID_MAX) return PTL_ARG_INVALID;
+    if (pid == 0) return PTL_PID_IN_USE;  // Legal to ask for, and never free (lib/portals4/README.md).
     if (current_engine.load() == nullptr) {
       const int rc = open_engine(pid);
       if (rc != PTL_OK) return rc;

@@ -37,8 +37,6 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const 
     if (!is_initialised()) return PTL_NO_INIT;
     if (ni_handle == nullptr || !is_one_of_each(options)) return PTL_ARG_INVALID;
     if (iface != PTL_IFACE_DEFAULT && iface != 0) return PTL_ARG_INVALID;
-    if (pid != PTL_PID_ANY && pid >= PTL_PID_MAX) return PTL_ARG_INVALID;
-    if (pid == 0) return PTL_PID_IN_USE;  // Legal to ask for, and never free (lib/portals4/README.md).
     const std::uint32_t index =
         ((options & PTL_NI_MATCHING) != 0 ? 1u : 0u) | ((options & PTL_NI_LOGICAL) != 0 ? 2u : 0u);
     if (const int rc = open_interface(index, pid, desired, ni_handle); rc != PTL_OK || actual == nullptr) return rc;

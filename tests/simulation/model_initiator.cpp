@@ -174,7 +174,8 @@ void Model::report_ack(ModelMessage& message) {
   const bool counted = (md.options & kMdEventCtAck) != 0;
   const bool good = message.answer.fail == NiFail::kOk;
   if (message.descriptor.portals.ack_req == AckRequest::kOperation) {
-    if (counted) count(own, md.ct, true, 1);  // Processed, whatever the outcome (3.15.1).
+    // Processed, whatever the outcome (3.15.1), or not processed (3.13.3).
+    if (counted) count(own, md.ct, message.answer.fail != NiFail::kPtDisabled, 1);
     return;
   }
   if (message.answer.silent) return;

@@ -254,6 +254,10 @@ TEST_PROCESSES(1, NetworkInterface, Section3_6_2__second_init_gives_the_values_o
   REQUIRE_OK(PtlGetPhysId(second, &id));
   EXPECT_EQ(id.phys.pid, first.target().phys.pid);
   EXPECT_RC(PtlNIFini(second), PTL_OK);
+  for (const ptl_pid_t pid : {ptl_pid_t{0}, ptl_pid_t{PTL_PID_MAX}, ptl_pid_t{PTL_PID_ANY - 1}}) {
+    REQUIRE_OK(PtlNIInit(PTL_IFACE_DEFAULT, kMatching, pid, nullptr, nullptr, &second));
+    EXPECT_RC(PtlNIFini(second), PTL_OK) << pid;
+  }
 }
 
 // 3.6.3: "Resources can only be released when the reference count reaches zero."

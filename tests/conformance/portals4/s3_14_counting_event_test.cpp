@@ -1,6 +1,7 @@
 // Portals 4.3, 3.14: counting events. What counts is tested with the MD (3.10) and the entries (3.12.1).
 #include <sys/resource.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -105,6 +106,42 @@ TEST_BOTH_WAYS(CountingEvent, Section3_14_6__all_waiting_threads_return) {
     for (int i = 0; i < 3; ++i) put_and_wait(ends, ni.target(), {.length = 8});
   });
   for (std::thread& thread : threads) thread.join();
+}
+
+// 3.14.6: "will return from PtlCTWait() when that test value is reached", also if it is set back at once, as who uses a
+// counter again and again lets a triggered operation do (3.16.7). 3.14.7: a poll returns when a wait would.
+TEST_PROCESSES(1, CountingEvent, Section3_14_6__value_that_is_set_back_at_once_was_reached) {
+  const Ni ni(self);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  const ptl_handle_ct_t other = alloc_ct(ni);
+  std::atomic<int> waiting{2};
+  std::thread waiter([&] {
+    ptl_ct_event_t value{};
+    EXPECT_RC(PtlCTWait(ct, 2, &value), PTL_OK);
+    EXPECT_EQ(value.success, 2u);
+    --waiting;
+  });
+  std::thread poller([&] {
+    const std::array<ptl_handle_ct_t, 2> both{other, ct};
+    const std::array<ptl_size_t, 2> tests{1, 2};
+    ptl_ct_event_t value{};
+    unsigned int which = 0;
+    EXPECT_RC(PtlCTPoll(both.data(), tests.data(), 2, PTL_TIME_FOREVER, &value, &which), PTL_OK);
+    EXPECT_EQ(value.success, 2u);
+    EXPECT_EQ(which, 1u);
+    --waiting;
+  });
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (waiting > 0 && std::chrono::steady_clock::now() < until) {  // They may not have begun to wait at first.
+    REQUIRE_OK(PtlTriggeredCTSet(ct, {0, 0}, ct, 2));
+    REQUIRE_OK(PtlCTInc(ct, {2, 0}));
+    EXPECT_EQ(count_of(ct).success, 0u);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(waiting, 0) << "somebody waits for what was reached";
+  if (waiting > 0) PtlAbort();
+  waiter.join();
+  poller.join();
 }
 
 // 3.14.6: a failure wakes a waiter.

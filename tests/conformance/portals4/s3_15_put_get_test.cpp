@@ -137,6 +137,23 @@ TEST_BOTH_WAYS(PutGet, Section3_15_1__operation_completed_although_dropped) {
   });
 }
 
+// 3.13.3, PTL_NI_PT_DISABLED: the entry "did not process the operation", and PTL_OC_ACK_REQ tells of what "has
+// successfully completed Portals operation processing at the target": a failure, as for the other kinds.
+TEST_BOTH_WAYS(PutGet, Section3_15_1__operation_at_a_disabled_entry_has_failed) {
+  const Ni ni(self);
+  Ends ends(ni);
+  const Sender sender(ni, ends);
+  self.target([&] { EXPECT_RC(PtlPTDisable(ni, kPt), PTL_OK); });
+  self.initiator([&] {
+    std::uint64_t failures = 0;
+    for (ptl_ack_req_t ack : {PTL_ACK_REQ, PTL_CT_ACK_REQ, PTL_OC_ACK_REQ}) {
+      put(sender.md, ni.target(), {.length = 8, .ack = ack});
+      wait_for_counts(sender.ct, 0, ++failures);
+      EXPECT_EQ(count_of(sender.ct).success, 0u) << ack;
+    }
+  });
+}
+
 // 2.8: without flow control a message that matches nothing is dropped, PTL_SR_DROP_COUNT is incremented, "An
 // acknowledgment or reply event will not be generated in this case". SEND comes (3.13.3: it is local).
 TEST_BOTH_WAYS(PutGet, Section2_8__put_without_match_is_dropped_without_ack) {

@@ -64,6 +64,41 @@ TEST_F(CountingEventTest, Successes__wrap) {
   EXPECT_EQ(counter.success(), 1u);
 }
 
+/// By a set, by a set of the failures alone, and by an increment that wraps, which is how programs decrement.
+TEST_F(CountingEventTest, Watch__hears_of_what_is_set_back_and_keeps_it) {
+  CountWatch first;
+  first.test = 5;
+  CountWatch second;
+  second.test = 9;
+  counter.keep_watch_on_duty(first);
+  counter.keep_watch_on_duty(second);
+  counter.set_on_duty(4, 0, fired);
+  EXPECT_FALSE(first.reached) << "0 was set back";
+  counter.add_success_on_duty(2, fired);
+  counter.add_success_on_duty(UINT64_MAX - 2, fired);
+  EXPECT_EQ(counter.success(), 3u);
+  EXPECT_TRUE(first.reached);
+  EXPECT_EQ(first.success, 6u);
+  EXPECT_FALSE(second.reached);
+  counter.add_failure_on_duty(1, fired);
+  counter.set_on_duty(3, 0, fired);
+  EXPECT_TRUE(second.reached);
+  EXPECT_EQ(second.failure, 1u);
+  EXPECT_EQ(first.failure, 0u);
+}
+
+TEST_F(CountingEventTest, Watch__that_has_left_hears_nothing) {
+  CountWatch watch;
+  counter.keep_watch_on_duty(watch);
+  watch.unlink();
+  counter.add_success_on_duty(1, fired);
+  counter.set_on_duty(0, 0, fired);
+  EXPECT_FALSE(watch.reached);
+  counter.keep_watch_on_duty(watch);
+  counter.reset_on_duty();
+  watch.unlink();
+}
+
 TEST_F(CountingEventTest, Threshold_met_already__fires_at_once) {
   counter.add_success_on_duty(5, fired);
   add(0, 1);

@@ -114,7 +114,7 @@ TEST_F(ReportTest, Ack__that_the_target_keeps_silent_about) {
   EXPECT_EQ(successes() + failures(), 0u);
 }
 
-TEST_F(ReportTest, Ack_of_the_operation__counts_also_refusals_as_success_but_not_the_unreachable) {
+TEST_F(ReportTest, Ack_of_the_operation__counts_also_refusals_as_success_but_not_what_was_not_processed) {
   MemoryDescriptor& md = md_with(kMdEventCtAck);
   OutstandingOperation done = operation(md, PacketType::kPut, AckRequest::kOperation);
   done.silent = true;
@@ -123,11 +123,11 @@ TEST_F(ReportTest, Ack_of_the_operation__counts_also_refusals_as_success_but_not
     report_answer(core, done);
   }
   EXPECT_EQ(successes(), 3u);
-  for (const NiFail fail : {NiFail::kUndeliverable, NiFail::kSegv}) {
+  for (const NiFail fail : {NiFail::kUndeliverable, NiFail::kSegv, NiFail::kPtDisabled}) {
     done.fail = fail;
     report_answer(core, done);
   }
-  EXPECT_EQ(failures(), 2u);
+  EXPECT_EQ(failures(), 3u);
   EXPECT_THAT(kinds(), IsEmpty());
 }
 

@@ -150,6 +150,17 @@ TEST_F(EngineWaitTest, Wait__ends_when_its_time_is_over_and_not_before) {
   EXPECT_LT(now_ns, before + 2 * kSecondNs);
 }
 
+/// Of others, that are nothing to this wait.
+TEST_F(EngineWaitTest, Wait__ends_when_its_time_is_over_though_each_look_finds_something) {
+  PacketHeader header{};
+  header.type = PacketType::kPut;
+  auto no = [&](Core&) {
+    wire.arrive({kPeer, header, {}});
+    return false;
+  };
+  EXPECT_EQ(engine->wait(no, kSecondNs), WaitResult::kTimedOut);
+}
+
 /// A wire on which nothing was found for long is not looked at in every cycle; a process that stood still, or slept,
 /// until its time was over has got what came meanwhile.
 TEST_F(EngineWaitTest, Wait__whose_time_is_over_looks_at_wires_that_look_rarely) {
