@@ -274,7 +274,7 @@ UTOFU_API int utofu_get_path_coords(utofu_vcq_id_t vcq_id, utofu_path_id_t path_
 
 #define UTOFU_REG_MEM_FLAG_READ_ONLY (1UL << 0)
 
-/// Registers memory with a VCQ. The same region, or a part of one, is counted and keeps its STADD.
+/// Registers memory with a VCQ. The same region is counted and keeps its STADD; one that overlaps has another.
 /// @param addr  not NULL; must stay mapped until it is deregistered
 /// @param size  bytes, 1 .. 2^40
 /// @return UTOFU_SUCCESS | UTOFU_ERR_FULL | UTOFU_ERR_INVALID_ADDRESS | ..._SIZE | ..._FLAGS | ..._VCQ_HDL |

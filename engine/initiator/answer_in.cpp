@@ -103,7 +103,9 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
   if (operation->expects_data && (header.payload_bytes < header.length || !payload.is_here())) {
     return begin_reply(core, peer, *operation, header, payload);
   }
-  if (header.payload_bytes != 0 && operation->fail == NiFail::kOk) {
+  // A get of nothing has its local end judged, too.
+  const bool is_stored = header.payload_bytes != 0 || operation->kind == PacketType::kTofuGet;
+  if (is_stored && operation->fail == NiFail::kOk) {
     operation->fail = store(core, *operation, payload.here(), header.payload_bytes);
   }
   operation->answered = true;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engine/atomic/atomic_access.h"
+#include "engine/atomic/atomic_word.h"
 #include "engine/core/core.h"
 #include "engine/core/direct_lane.h"
 #include "engine/memory/guarded_copy.h"
@@ -101,7 +102,7 @@ template <class Word>
 inline bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperation operation, Word value,
                          Word compared) {
   std::byte* const at = lane.find_remote(call.vcq_id, call.stadd, sizeof(Word), true, call.in_order);
-  if (at == nullptr || !has_room_for_notices(lane, call.notices)) return false;
+  if (at == nullptr || !is_aligned_for<Word>(at) || !has_room_for_notices(lane, call.notices)) return false;
   const Word old_value = update_plain_word<Word>(operation, at, value, compared);
   raise(lane.atomics);
   tell_at_once(lane, call, NoticeKind::kLocalArmw, [&](Notice& notice) {

@@ -40,52 +40,41 @@ RegisteredRegion& StaddTable::insert(const RegionRequest& request, std::uint32_t
 }
 
 Status StaddTable::add(const RegionRequest& request, std::uint64_t* stadd) {
-  // Backwards from the last region that begins at or before the wanted one; a region nearby is the usual answer.
-  constexpr int kMostLooks = 64;
-  auto at = by_address_.upper_bound(address_of(request.start));
-  for (int looks = 0; at != by_address_.begin() && looks < kMostLooks; ++looks) {
-    RegisteredRegion& region = *(--at)->second;
-    const bool same = region.component == request.component && region.is_read_only() == request.read_only;
-    if (!same || !region.holds(request.start, request.bytes)) continue;
-    const auto offset = static_cast<std::uint64_t>(request.start - region.start);
-    ++region.given[offset];
-    *stadd = make_stadd(region.stag) + offset;
+  const auto [known, is_new] = registered_.try_emplace(key_of(request), nullptr);
+  if (!is_new) {
+    ++known->second->registrations;
+    *stadd = make_stadd(known->second->stag);
     return Status::kOk;
   }
-  if (by_address_.size() >= kDynamicStags) return Status::kNoSpace;
+  if (registered_.size() > kDynamicStags) {
+    registered_.erase(known);
+    return Status::kNoSpace;
+  }
   while (regions_.contains(next_stag_)) {
     next_stag_ = kFirstDynamicStag + (next_stag_ - kFirstDynamicStag + 1) % kDynamicStags;
   }
-  RegisteredRegion& region = insert(request, next_stag_);
+  known->second = &insert(request, next_stag_);
+  *stadd = make_stadd(next_stag_);
   // The one after: a STADD that was given back is not given out again soon.
   next_stag_ = kFirstDynamicStag + (next_stag_ - kFirstDynamicStag + 1) % kDynamicStags;
-  by_address_.emplace(address_of(request.start), &region);
-  ++region.given[0];
-  *stadd = make_stadd(region.stag);
   return Status::kOk;
 }
 
 Status StaddTable::add_reserved(const RegionRequest& request, std::uint32_t stag, std::uint64_t* stadd) {
   const std::uint32_t full = reserved_stag(request.component, stag);
   if (regions_.contains(full)) return Status::kInUse;
-  ++insert(request, full).given[0];
+  insert(request, full);
   *stadd = make_stadd(full);
   return Status::kOk;
 }
 
 bool StaddTable::remove(std::uint32_t component, std::uint64_t stadd, std::unique_ptr<RegisteredRegion>* gone) {
   RegisteredRegion* region = find(stadd);
-  if (region == nullptr || region->component != component) return false;
-  const auto given = region->given.find(stadd_offset(stadd));
-  if (given == region->given.end()) return false;
-  if (--given->second == 0) region->given.erase(given);
-  if (!region->given.empty()) return true;
-  const auto same_start = by_address_.equal_range(address_of(region->start));
-  for (auto at = same_start.first; at != same_start.second; ++at) {
-    if (at->second != region) continue;
-    by_address_.erase(at);
-    break;
-  }
+  if (region == nullptr || region->component != component || stadd_offset(stadd) != 0) return false;
+  if (--region->registrations != 0) return true;
+  const auto known =
+      registered_.find(key_of({component, region->start, region->segment.length(), region->is_read_only()}));
+  if (known != registered_.end() && known->second == region) registered_.erase(known);
   if (directory_ != nullptr) directory_->withdraw(region_key(control_queue_, region->stag));
   generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   near_.place(region->stag) = nullptr;
@@ -98,11 +87,9 @@ bool StaddTable::remove(std::uint32_t component, std::uint64_t stadd, std::uniqu
 std::unique_ptr<RegisteredRegion> StaddTable::take_any_of(std::uint32_t component) {
   for (const auto& [stag, region] : regions_) {
     if (region->component != component) continue;
-    const std::uint64_t offset = region->given.begin()->first;
-    const std::uint64_t stadd = make_stadd(stag) + offset;
-    region->given = {{offset, 1}};
+    region->registrations = 1;
     std::unique_ptr<RegisteredRegion> gone;
-    remove(component, stadd, &gone);
+    remove(component, make_stadd(stag), &gone);
     return gone;
   }
   return nullptr;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 
 #include "engine/descriptor/status.h"
@@ -38,12 +39,9 @@ struct RegisteredRegion : ListEntry {
   std::uint32_t component = 0;  ///< The VCQ that registered it.
   std::byte* start = nullptr;   ///< First byte.
   std::uint32_t stag = 0;
-  std::unordered_map<std::uint64_t, std::uint32_t> given;  ///< Offsets that were given out, and how often.
+  std::uint32_t registrations = 1;
 
   bool is_read_only() const { return (options & kEntryOpPut) == 0; }
-  bool holds(const std::byte* at, std::uint64_t bytes) const {
-    return at >= start && segment.fits(static_cast<std::uint64_t>(at - start), bytes);
-  }
 };
 
 /// What registration asks for. Arguments are checked.
@@ -62,7 +60,8 @@ class StaddTable {
   explicit StaddTable(NodeDirectory* directory = nullptr, std::uint32_t control_queue = 0)
       : directory_(directory), control_queue_(control_queue) {}
 
-  /// Registers memory, or counts another registration of memory that the same VCQ has registered as a whole.
+  /// Registers memory, or counts another registration of the same memory by the same VCQ. What only overlaps is another
+  /// region, so that each can be reached as long as it is registered itself, and no longer.
   /// @return kOk | kNoSpace
   Status add(const RegionRequest& request, std::uint64_t* stadd);
 
@@ -70,6 +69,7 @@ class StaddTable {
   Status add_reserved(const RegionRequest& request, std::uint32_t stag, std::uint64_t* stadd);
 
   /// Takes one registration back. A region that is not registered any more is handed out for whoever uses it.
+  /// @param stadd  of its first byte
   /// @return false if the VCQ has given out no such STADD
   bool remove(std::uint32_t component, std::uint64_t stadd, std::unique_ptr<RegisteredRegion>* gone);
 
@@ -87,6 +87,12 @@ class StaddTable {
   }
 
  private:
+  /// First byte, size, component, whether it is read-only: what a registration asks for.
+  using Key = std::tuple<std::uintptr_t, std::uint64_t, std::uint32_t, bool>;
+  static Key key_of(const RegionRequest& request) {
+    return {reinterpret_cast<std::uintptr_t>(request.start), request.bytes, request.component, request.read_only};
+  }
+
   static constexpr std::size_t kNearRegions = 64;
   RegisteredRegion* look_up(std::uint32_t stag) const;
   RegisteredRegion& insert(const RegionRequest& request, std::uint32_t stag);
@@ -95,7 +101,7 @@ class StaddTable {
   std::uint32_t control_queue_;
   std::unordered_map<std::uint32_t, std::unique_ptr<RegisteredRegion>> regions_;  ///< By STag.
   mutable DirectMapped<RegisteredRegion*, kNearRegions> near_;                    ///< Those looked up last, by STag.
-  std::multimap<std::uintptr_t, RegisteredRegion*> by_address_;                   ///< Dynamic ones, by first byte.
+  std::map<Key, RegisteredRegion*> registered_;                                   ///< Dynamic ones.
   std::uint32_t next_stag_ = kFirstDynamicStag;
   std::atomic<std::uint64_t> generation_{1};
 };

@@ -37,7 +37,6 @@ int check(const Request& r, const Settings& limits) {
   if (r.mtu > limits.max_mtu || r.gap > limits.max_gap) return failed(UTOFU_ERR_INVALID_ARG, "mtu or gap is too large");
   if (r.kind != PacketType::kTofuArmw) return UTOFU_SUCCESS;
   if (r.armw_op < 0 || r.armw_op > UTOFU_ARMW_OP_OR) return failed(UTOFU_ERR_INVALID_OP, "no such operation");
-  if (r.remote_stadd % r.length != 0) return failed(UTOFU_ERR_INVALID_STADD, "the remote address is not aligned");
   return UTOFU_SUCCESS;
 }
 

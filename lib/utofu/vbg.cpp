@@ -54,17 +54,19 @@ bool claim_gates(Tofu& tofu, std::uint32_t tni, std::size_t count, std::vector<B
   return false;
 }
 
-/// A gate of the same TNI of this process, or none.
-bool is_local_end(const BarrierGate& gate, std::uint64_t id) {
-  return id == UTOFU_VBG_ID_NULL || (is_vbg_id(id) && tni_of(id) == tni_of(gate.id));
+/// A gate of the same TNI of this process (3.4.2.1), or none. The guide says "another VBG"; a circuit of two processes
+/// that is one gate in each may signal to itself here.
+bool is_local_end(const Core& core, const BarrierGate& gate, std::uint64_t id) {
+  return id == UTOFU_VBG_ID_NULL || (gate_of(core, id) != nullptr && tni_of(id) == tni_of(gate.id));
 }
 bool is_remote_end(std::uint64_t id) { return id == UTOFU_VBG_ID_NULL || is_vbg_id(id); }
 
 int check_setting(const Core& core, const utofu_vbg_setting& setting, std::uint64_t set_id) {
   const BarrierGate* gate = gate_of(core, setting.vbg_id);
   if (gate == nullptr || gate->set_id != set_id) return failed(UTOFU_ERR_INVALID_VBG_ID, "not a gate of this set");
-  const bool good = is_local_end(*gate, setting.src_lcl_vbg_id) && is_local_end(*gate, setting.dst_lcl_vbg_id) &&
-                    is_remote_end(setting.src_rmt_vbg_id) && is_remote_end(setting.dst_rmt_vbg_id);
+  const bool good = is_local_end(core, *gate, setting.src_lcl_vbg_id) &&
+                    is_local_end(core, *gate, setting.dst_lcl_vbg_id) && is_remote_end(setting.src_rmt_vbg_id) &&
+                    is_remote_end(setting.dst_rmt_vbg_id);
   if (!good) return failed(UTOFU_ERR_INVALID_VBG_ID, "a source or destination is no possible gate");
   const PathCoordinates path{setting.dst_path_coords[0], setting.dst_path_coords[1], setting.dst_path_coords[2]};
   if (setting.dst_rmt_vbg_id != UTOFU_VBG_ID_NULL && path[0] != UTOFU_PATH_COORD_NULL && !is_path(path))

@@ -37,9 +37,11 @@ std::uint32_t kept_for_others(const OwnQueues& own, std::uint32_t tni, CqMode mo
     const std::uint32_t have = own.count(tni, other);
     return other == mode || have >= wanted ? 0 : wanted - have;
   };
-  // 4.3.2.2: exclusive CQs come first.
+  // 4.3.2.2: exclusive CQs come first, as many as are kept for them.
   std::uint32_t kept = missing(CqMode::kExclusive, tofu_settings().exclusive_cqs);
-  if (mode == CqMode::kShared && tofu_settings().session_cqs_kept)
+  const bool comes_first =
+      mode == CqMode::kExclusive && own.count(tni, CqMode::kExclusive) < tofu_settings().exclusive_cqs;
+  if (mode != CqMode::kSession && !comes_first && tofu_settings().session_cqs_kept)
     kept += missing(CqMode::kSession, tofu_settings().session_cqs);
   return kept;
 }

@@ -95,6 +95,20 @@ UTOFU_TEST(1, Vcq, Section4_3_2__kept_queues_are_left_alone) {
   EXPECT_EQ(utofu_create_vcq(0, UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq), UTOFU_ERR_NOT_AVAILABLE);
 }
 
+// "tries to reserve as many CQs as possible up to the required number": also from who makes exclusive ones, of which
+// only so many come first as are kept for them.
+UTOFU_TEST(1, Vcq, Section4_3_2_2__session_queues_are_kept_from_exclusive_ones) {
+  own_job();
+  setenv("UTOFU_NUM_EXCLUSIVE_CQS", "2", 1);
+  setenv("UTOFU_NUM_SESSION_MODE_CQS", "3", 1);
+  utofu_vcq_hdl_t vcq = 0;
+  ASSERT_EQ(utofu_create_vcq(0, 0, &vcq), UTOFU_SUCCESS);
+  int exclusive = 0;
+  while (utofu_create_vcq(0, UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq) == UTOFU_SUCCESS && exclusive < 1000) ++exclusive;
+  EXPECT_EQ(exclusive, 9 - 1 - 3);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(utofu_create_vcq(0, UTOFU_VCQ_FLAG_SESSION_MODE, &vcq), UTOFU_SUCCESS) << i;
+}
+
 UTOFU_TEST(3, Vcq, Section3_3_2__ids_are_different_in_all_processes_and_computable) {
   own_job();
   utofu_vcq_hdl_t vcq = 0;

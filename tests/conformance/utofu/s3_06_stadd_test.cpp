@@ -40,7 +40,10 @@ UTOFU_TEST(1, Stadd, Section3_6_1_1__the_same_region_keeps_its_stadd_and_is_coun
   EXPECT_EQ(first, again);
   EXPECT_EQ(first & ((utofu_stadd_t{1} << 40) - 1), 0u);
   ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory + 100, 50, 0, &part), UTOFU_SUCCESS);
-  EXPECT_EQ(part, first + 100);
+  EXPECT_NE(part >> 40, first >> 40) << "it is registered as long as it is itself";
+  ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory, 4096, 0, &again), UTOFU_SUCCESS);
+  EXPECT_EQ(first, again) << "whatever was registered meanwhile";
+  EXPECT_EQ(utofu_dereg_mem(r.vcq, again, 0), UTOFU_SUCCESS);
   ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory, 4096, UTOFU_REG_MEM_FLAG_READ_ONLY, &other), UTOFU_SUCCESS);
   EXPECT_NE(other >> 40, first >> 40);
   EXPECT_EQ(utofu_dereg_mem(r.vcq, first, 0), UTOFU_SUCCESS);
@@ -99,6 +102,29 @@ UTOFU_TEST(1, Stadd, Section4_3_2_5__registered_memory_is_locked) {
   utofu_stadd_t stadd = 0;
   ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory, sizeof r.memory, 0, &stadd), UTOFU_SUCCESS);
   EXPECT_GE(locked_kib(), before + 4);
+}
+
+// 3.6: what is deregistered is reached no more, though a part of it is registered still.
+UTOFU_TEST(2, Deregistration, Section3_6_1_4__of_a_whole_ends_what_no_part_has) {
+  Ring ring(self, 4096);
+  utofu_stadd_t whole = 0, part = 0;
+  ASSERT_EQ(utofu_reg_mem(ring.vcq, ring.memory.data(), 2048, 0, &whole), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_reg_mem(ring.vcq, ring.memory.data() + 64, 8, 0, &part), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_dereg_mem(ring.vcq, whole, 0), UTOFU_SUCCESS);
+  const auto other = static_cast<std::size_t>(1 - self.rank());
+  const utofu_stadd_t their_whole = self.share(whole)[other];
+  const utofu_stadd_t their_part = self.share(part)[other];
+  const auto put = [&](utofu_stadd_t to) {
+    utofu_mrq_notice notice{};
+    EXPECT_EQ(
+        utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, to, 8, 0, UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, nullptr),
+        UTOFU_SUCCESS);
+    return poll_mrq(ring.vcq, &notice);
+  };
+  EXPECT_EQ(put(their_part), UTOFU_SUCCESS);
+  EXPECT_EQ(put(their_whole), UTOFU_ERR_MRQ_RMT_STADD);
+  EXPECT_EQ(put(their_part), UTOFU_SUCCESS);
+  self.barrier();
 }
 
 // 3.1.2.1: the remote STADD is outside of what is registered. The target serves peers only in its calls, so the data is

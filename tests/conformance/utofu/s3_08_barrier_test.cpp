@@ -157,6 +157,26 @@ UTOFU_TEST(1, Barrier, Section3_4__limits_and_arguments) {
   EXPECT_EQ(bg, 0);
   EXPECT_EQ(utofu_query_vbg_info(UTOFU_VBG_ID_NULL, coords, &tni, &bg, &extra), UTOFU_ERR_INVALID_VBG_ID);
   EXPECT_EQ(utofu_barrier(ids[0], 0), UTOFU_ERR_INVALID_VBG_ID);  // Not configured.
+  // 3.4.2.1: signals are of "another VBG on the same TNI (local)": none of another TNI, nor one that this process
+  // does not have.
+  utofu_vbg_id_t elsewhere = 0;
+  ASSERT_EQ(utofu_alloc_vbg(2, 1, 0, &elsewhere), UTOFU_SUCCESS);
+  utofu_vbg_id_t freed[33];
+  ASSERT_EQ(utofu_alloc_vbg(3, 2, 0, freed), UTOFU_SUCCESS);
+  utofu_vbg_id_t mine[2];
+  ASSERT_EQ(utofu_alloc_vbg(3, 2, 0, mine), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_free_vbg(freed, 2), UTOFU_SUCCESS);
+  for (const utofu_vbg_id_t wrong : {elsewhere, freed[1]}) {
+    utofu_vbg_setting setting{mine[0],           wrong,
+                              UTOFU_VBG_ID_NULL, UTOFU_VBG_ID_NULL,
+                              UTOFU_VBG_ID_NULL, {UTOFU_PATH_COORD_NULL, UTOFU_PATH_COORD_NULL, UTOFU_PATH_COORD_NULL}};
+    EXPECT_EQ(utofu_set_vbg(&setting, 1), UTOFU_ERR_INVALID_VBG_ID);
+    setting.src_lcl_vbg_id = mine[1];
+    setting.dst_lcl_vbg_id = wrong;
+    EXPECT_EQ(utofu_set_vbg(&setting, 1), UTOFU_ERR_INVALID_VBG_ID);
+    setting.dst_lcl_vbg_id = mine[1];
+    EXPECT_EQ(utofu_set_vbg(&setting, 1), UTOFU_SUCCESS);
+  }
   EXPECT_EQ(utofu_free_vbg(ids, 32), UTOFU_ERR_INVALID_NUMBER);
   EXPECT_EQ(utofu_free_vbg(ids, 33), UTOFU_SUCCESS);
   EXPECT_EQ(utofu_free_vbg(ids, 33), UTOFU_ERR_INVALID_VBG_ID);
