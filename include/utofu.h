@@ -347,7 +347,9 @@ struct utofu_mrq_notice {
 // Common to all start functions.
 //   vcq_hdl      the local VCQ
 //   rmt_vcq_id   the remote VCQ, with a default path
-//   lcl_stadd, rmt_stadd  judged when the descriptor is carried out: errors come from utofu_poll_tcq and utofu_poll_mrq
+//   lcl_stadd, rmt_stadd  judged when the descriptor is carried out: errors come from utofu_poll_tcq and
+//   utofu_poll_mrq.
+//                UTOFU_ERR_MRQ_RMT_STADD also tells of an ARMW whose remote address is not aligned
 //   length       bytes, 0 .. max_putget_size (piggyback: max_piggyback_size; piggyback8: 8)
 //   stride       bytes from block to block; num_blocks blocks, 0 does nothing
 //   edata        less than 256 ^ max_edata_size
@@ -355,8 +357,8 @@ struct utofu_mrq_notice {
 //   mtu, gap     at most max_mtu and max_gap; they change nothing here
 //   cbdata       for utofu_poll_tcq
 // Return: UTOFU_SUCCESS | UTOFU_ERR_BUSY: the TOQ or the TCQ is full, nothing was posted | UTOFU_ERR_INVALID_VCQ_HDL |
-//   ..._VCQ_ID | ..._SIZE | ..._EDATA | ..._FLAGS | ..._PATH_ID | ..._OP | ..._STADD: an ARMW address that is not
-//   aligned | ..._POINTER | ..._ARG: mtu or gap | ..._NUMBER: more blocks than a TOQ has entries
+//   ..._VCQ_ID | ..._SIZE | ..._EDATA | ..._FLAGS | ..._PATH_ID | ..._OP | ..._POINTER |
+//   ..._ARG: mtu or gap | ..._NUMBER: more blocks than a TOQ has entries
 
 /// Writes local memory into remote memory. @spec guide 3.7.1.1
 UTOFU_API int utofu_put(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,

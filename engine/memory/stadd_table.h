@@ -40,6 +40,7 @@ struct RegisteredRegion : ListEntry {
   std::byte* start = nullptr;   ///< First byte.
   std::uint32_t stag = 0;
   std::uint32_t registrations = 1;
+  bool is_locked = false;  ///< Its pages are not swapped out (UTOFU_SWAP_PROTECT).
 
   bool is_read_only() const { return (options & kEntryOpPut) == 0; }
 };

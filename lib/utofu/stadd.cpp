@@ -8,6 +8,7 @@
 #include "engine/door/process.h"
 #include "engine/door/tofu.h"
 #include "lib/utofu/limits.h"
+#include "lib/utofu/locked_memory.h"
 
 using namespace portofu;
 using namespace portofu::utofu;
@@ -33,8 +34,8 @@ int check_region(const void* addr, std::size_t size, unsigned long flags, const 
 }
 
 /// UTOFU_SWAP_PROTECT: as far as RLIMIT_MEMLOCK allows, as the guide says.
-void protect(const void* addr, std::size_t size) {
-  if (tofu_settings().swap_protect) mlock(addr, size);
+void protect(const StaddTable& table, utofu_stadd_t stadd) {
+  if (tofu_settings().swap_protect) LockedMemory::of_process().lock(*table.find(stadd));
 }
 
 RegionRequest request_of(const VirtualControlQueue& vcq, void* addr, std::size_t size, unsigned long flags) {
@@ -49,7 +50,7 @@ int utofu_reg_mem(utofu_vcq_hdl_t vcq_hdl, void* addr, size_t size, unsigned lon
     StaddTable& table = core.tofu->stadds(vcq);
     if (table.add(request_of(vcq, addr, size, flags), stadd) != Status::kOk)
       return failed(UTOFU_ERR_FULL, "no STag is left");
-    protect(addr, size);
+    protect(table, *stadd);
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }
@@ -67,7 +68,7 @@ int utofu_reg_mem_with_stag(utofu_vcq_hdl_t vcq_hdl, void* addr, size_t size, un
       checker->tofu.uses("utofu_reg_mem_with_stag", kStagLimit, stag);
     if (table.add_reserved(request_of(vcq, addr, size, flags), stag, stadd) != Status::kOk)
       return failed(UTOFU_ERR_USED, "the STag is used");
-    protect(addr, size);
+    protect(table, *stadd);
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }
@@ -88,7 +89,10 @@ int utofu_dereg_mem(utofu_vcq_hdl_t vcq_hdl, utofu_stadd_t stadd, unsigned long 
       return failed(UTOFU_ERR_INVALID_STADD, "the VCQ has given out no such STADD");
     if (Checker* const checker = core.checker(); checker != nullptr && gone != nullptr) [[unlikely]]
       checker->tofu.leaves(vcq, *gone);
-    if (gone != nullptr) leave_region(core, *gone);
+    if (gone != nullptr) {
+      leave_region(core, *gone);
+      LockedMemory::of_process().unlock(*gone);
+    }
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }

@@ -10,6 +10,7 @@
 #include "engine/door/process.h"
 #include "engine/door/tofu.h"
 #include "lib/utofu/limits.h"
+#include "lib/utofu/locked_memory.h"
 #include "lib/utofu/own_queues.h"
 
 using namespace portofu;
@@ -278,6 +279,7 @@ int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
           if (Checker* const checker = core.checker()) [[unlikely]]
             checker->tofu.frees_region(vcq, *region);
           leave_region(core, *region);
+          LockedMemory::of_process().unlock(*region);
         }
         if (Checker* const checker = core.checker()) [[unlikely]]
           checker->tofu.frees(core, vcq, "utofu_free_vcq");
