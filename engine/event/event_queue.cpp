@@ -57,9 +57,10 @@ bool EventQueue::reserve_on_duty() {
 }
 
 void EventQueue::post_reserved_on_duty(const Event& event) {
+  const bool has_place = capacity_ + in_reserved_ < slots_ || grow(slots_ * 2);
   if (size_ == slots_) lose_oldest();
   append_on_duty() = event;
-  if (in_reserved_ < reserved_) ++in_reserved_;
+  if (has_place) ++in_reserved_;
   set_limit();
 }
 

@@ -46,7 +46,8 @@ class EventQueue {
   /// by field waits for the store buffer. @pre not blocked
   Event& append_on_duty() { return events_[(head_ + size_++) & (slots_ - 1)]; }
 
-  /// Adds the event that tells of flow control (PT_DISABLED), into the place kept for it.
+  /// Adds the event that tells of flow control (PT_DISABLED), into the place kept for it. If the last one of its portal
+  /// table entry still lies there, because that was enabled again or freed meanwhile, the queue gets one more.
   void post_reserved_on_duty(const Event& event);
 
   /// The oldest event, in place; valid until the queue is used again. @pre not empty
@@ -117,14 +118,13 @@ class EventQueue {
   std::uint64_t head_ = 0;
   std::uint64_t size_ = 0;   ///< Events in the queue, those in reserved places included.
   std::uint64_t limit_ = 0;  ///< From so many on the queue is blocked: 0 if it is armed, else capacity_ + in_reserved_.
-  std::uint64_t capacity_ = 0;  ///< Events that may wait before the oldest is lost.
-  std::uint64_t promised_ = 0;  ///< Events that messages under way will post.
-  std::uint64_t reserved_ = 0;  ///< Places kept for PT_DISABLED.
-  std::uint64_t in_reserved_ =
-      0;  ///< PT_DISABLED that wait in such places, on top of `capacity_`; at most `reserved_` are counted.
-  bool dropped_ = false;  ///< An event was lost since the last removal.
-  bool grows_ = false;    ///< let_grow was called.
-  int armed_fd_ = -1;     ///< Where the next event is told, too; -1: nowhere.
+  std::uint64_t capacity_ = 0;     ///< Events that may wait before the oldest is lost.
+  std::uint64_t promised_ = 0;     ///< Events that messages under way will post.
+  std::uint64_t reserved_ = 0;     ///< Places kept for PT_DISABLED.
+  std::uint64_t in_reserved_ = 0;  ///< PT_DISABLED that wait, on top of `capacity_`; the sum is at most `slots_`.
+  bool dropped_ = false;           ///< An event was lost since the last removal.
+  bool grows_ = false;             ///< let_grow was called.
+  int armed_fd_ = -1;              ///< Where the next event is told, too; -1: nowhere.
 };
 
 }  // namespace portofu

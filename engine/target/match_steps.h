@@ -43,9 +43,13 @@ inline ListEntry* find_entry(MatchList& list, const Interface& ni, const PacketH
   return static_cast<ListEntry*>(found);
 }
 
-/// Full events that the message will raise at the target: its own, and that its entry unlinked.
-inline std::uint32_t events_due(const ListEntry& entry) {
-  std::uint32_t count = (entry.options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0 ? 1 : 0;
+/// Full events that the message may raise at the target: its own, and that its entry unlinked. A failure is told
+/// although successes are not, and shows when it is too late to refuse the message; only a put of no bytes cannot fail.
+/// @param type  of the header
+inline std::uint32_t events_due(const ListEntry& entry, const PacketHeader& header, PacketType type) {
+  const bool succeeds = type == PacketType::kPut && header.length == 0;
+  const std::uint32_t disables = kEntryEventCommDisable | (succeeds ? kEntryEventSuccessDisable : 0);
+  std::uint32_t count = (entry.options & disables) == 0 ? 1 : 0;
   const bool may_unlink = (entry.options & kEntryUseOnce) != 0 || entry.min_free != 0;
   if (may_unlink && (entry.options & kEntryEventUnlinkDisable) == 0) ++count;
   return count;

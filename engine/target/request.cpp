@@ -263,7 +263,7 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
   if (place.entry == nullptr || judge(*place.entry, header, kType) != Refusal::kNone) return false;
   if (portal->flow_control) [[unlikely]] {
     const EventQueue* queue = ni->eqs.find(portal->eq_handle);
-    if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry))) return false;
+    if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry, header, kType))) return false;
   }
   take(*portal, header, kType, place);
   if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload.here(), place.mlength)) [[unlikely]] {

@@ -211,7 +211,10 @@ bool Model::match(ModelProcess& process, ModelMessage& message) {
     return exhausted(process, message, entry);
   }
   if (portal.flow_control) {
-    if ((options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0) ++message.promised;
+    // A failure is an event even where a success is none (3.12.1).
+    const bool cannot_fail = is_put(message) && message.descriptor.length == 0;
+    const bool quiet = cannot_fail && (options & kEntryEventSuccessDisable) != 0;
+    if ((options & kEntryEventCommDisable) == 0 && !quiet) ++message.promised;
     const bool may_unlink = (options & kEntryUseOnce) != 0 || entry->plan.min_free != 0;
     if (may_unlink && (options & kEntryEventUnlinkDisable) == 0) ++message.promised;
     ModelQueue& queue = process.queues.at(portal.eq);

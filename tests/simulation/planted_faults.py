@@ -28,6 +28,7 @@ class Fault(NamedTuple):
     test: str = "model"  # what should find it: simulation_TEST_test, or unit_..._test for a TEST that begins so
 
 
+QUEUE = "unit_event_event_queue"
 WIRE = "unit_wire_reliable_reliable_wire"
 TIMERS = "unit_wire_reliable_reliable_timers"
 
@@ -68,6 +69,10 @@ FAULTS = [
           "portal.disable(entry == nullptr ? DisabledBy::kNoEntry : DisabledBy::kNoResources, core.now_ns());", ""),
     Fault("PT_DISABLED not told", "engine/target/flow_control.cpp",
           "queue->post_reserved_on_duty(event);", ""),
+    Fault("no room kept for the failure of what succeeds in silence", "engine/target/match_steps.h",
+          "(succeeds ? kEntryEventSuccessDisable : 0)", "kEntryEventSuccessDisable"),
+    Fault("PT_DISABLED pushes out an event while an earlier one waits", "engine/event/event_queue.cpp",
+          "capacity_ + in_reserved_ < slots_ || grow(slots_ * 2);", "capacity_ + in_reserved_ < slots_;", QUEUE),
     # target/complete: events and counts
     Fault("AUTO_UNLINK before the last message is complete", "engine/target/complete.cpp",
           "entry.state == EntryState::kUnlinking && entry.pending == 0", "entry.state == EntryState::kUnlinking"),

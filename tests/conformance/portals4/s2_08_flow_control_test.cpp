@@ -44,13 +44,15 @@ void expect_refused(const Ni& ni, const Ends& ends) {
   next_event(ends.source_eq, PTL_EVENT_REPLY, PTL_NI_PT_DISABLED);
 }
 
-// The queue of the target holds PUTs numbered from 0, then PT_DISABLED, once; nothing has been lost.
-void expect_puts_then_disabled(const Ends& ends, ptl_hdr_data_t puts) {
+// The queue of the target holds PUTs numbered from 0, then PT_DISABLED, once for each time; nothing has been lost.
+void expect_puts_then_disabled(const Ends& ends, ptl_hdr_data_t puts, int times = 1) {
   for (ptl_hdr_data_t i = 0; i < puts; ++i) ASSERT_EQ(next_event(ends.target_eq, PTL_EVENT_PUT).hdr_data, i);
-  const ptl_event_t event = next_event(ends.target_eq);
-  EXPECT_EQ(event.type, PTL_EVENT_PT_DISABLED) << describe(event);
-  EXPECT_EQ(event.pt_index, kPt);
-  EXPECT_EQ(event.ni_fail_type, PTL_NI_OK) << "PTL_NI_PT_DISABLED is for initiators (3.13.3)";
+  for (int i = 0; i < times; ++i) {
+    const ptl_event_t event = next_event(ends.target_eq);
+    EXPECT_EQ(event.type, PTL_EVENT_PT_DISABLED) << describe(event);
+    EXPECT_EQ(event.pt_index, kPt);
+    EXPECT_EQ(event.ni_fail_type, PTL_NI_OK) << "PTL_NI_PT_DISABLED is for initiators (3.13.3)";
+  }
   expect_empty(ends.target_eq);
 }
 
@@ -252,27 +254,118 @@ TEST_BOTH_WAYS(FlowControl, Section3_12_1__flowctrl_event_may_be_disabled) {
   self.target([&] { expect_puts_then_disabled(ends, 0); });
 }
 
-// 2.8: "the message would generate a full event": an entry whose events are off needs no room in the queue.
+// The same for the unexpected headers list: no event for "a message matching a match list entry in the overflow list
+// but the unexpected headers list is full"; the portal table entry is disabled all the same.
+TEST_BOTH_WAYS(FlowControl, Section3_12_1__flowctrl_event_of_a_full_unexpected_list_may_be_disabled) {
+  ptl_ni_limits_t small = generous_limits();
+  small.max_unexpected_headers = 8;
+  const Ni ni(self, kMatching, &small);
+  const int limit = self.share(ni.limits().max_unexpected_headers)[0];
+  if (limit >= kManyPuts) self.skip("the limit is too high to be reached");
+  const Ends ends(ni, PTL_PT_FLOWCTRL, 64);
+  self.target([&] {
+    const unsigned int options = PTL_ME_EVENT_FLOWCTRL_DISABLE | PTL_ME_EVENT_COMM_DISABLE;
+    append(ni, me_of(ni, nullptr, 0, options), PTL_OVERFLOW_LIST);
+  });
+  self.initiator([&] {
+    EXPECT_EQ(put_until_refused(ni, ends), static_cast<ptl_hdr_data_t>(limit));
+    expect_refused(ni, ends);
+  });
+  self.target([&] {
+    expect_empty(ends.target_eq);
+    const ptl_me_t all = me_of(ni, nullptr, 0, PTL_ME_EVENT_OVER_DISABLE | PTL_ME_EVENT_COMM_DISABLE);
+    REQUIRE_OK(PtlMESearch(ni, kPt, &all, PTL_SEARCH_DELETE, nullptr));
+    REQUIRE_OK(PtlPTEnable(ni, kPt));
+  });
+  self.initiator([&] {
+    put_and_wait(ends, ni.target(), {.length = 8});
+    put_and_wait(ends, ni.target(), {.length = 8, .match_bits = 1}, PTL_NI_PT_DISABLED);
+  });
+  self.target([&] { expect_puts_then_disabled(ends, 0); });
+}
+
+// 3.13.5: events of an operation "will not cause an overflow, but will instead trigger a flow control event": a failure
+// is an event where a success is none (3.12.1, PTL_ME_EVENT_SUCCESS_DISABLE), and takes the place of no other either.
+TEST_BOTH_WAYS(FlowControl, Section2_8__full_queue_disables_where_only_failures_raise_events) {
+  const Ni ni(self);
+  const Ends ends(ni, PTL_PT_FLOWCTRL, 8);
+  if ((ni.limits().features & PTL_TARGET_BIND_INACCESSIBLE) == 0) self.skip("not promised by the interface");
+  self.target([&] {
+    append(ni, me_of(ni, target_memory, 64, PTL_ME_EVENT_FLOWCTRL_DISABLE));
+    ptl_me_t nowhere = me_of(ni, tag(4096), 64, PTL_ME_EVENT_SUCCESS_DISABLE);
+    nowhere.match_bits = 1;
+    append(ni, nowhere);
+  });
+  ptl_hdr_data_t accepted = 0;
+  self.initiator([&] { accepted = put_until_refused(ni, ends); });
+  accepted = self.share(accepted).back();
+  self.target([&] { REQUIRE_OK(PtlPTEnable(ni, kPt)); });
+  self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8, .match_bits = 1}, PTL_NI_PT_DISABLED); });
+  self.target([&] {
+    expect_puts_then_disabled(ends, accepted);
+    REQUIRE_OK(PtlPTEnable(ni, kPt));
+  });
+  self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8, .match_bits = 1}, PTL_NI_SEGV); });
+  self.target([&] {
+    next_event(ends.target_eq, PTL_EVENT_PUT, PTL_NI_SEGV);
+    expect_empty(ends.target_eq);
+  });
+}
+
+// 3.13.5 and note 13: PT_DISABLED that comes while an earlier one still waits pushes out nothing: of a portal table
+// entry that was enabled again, and of one that was freed and allocated again.
+TEST_BOTH_WAYS(FlowControl, Section2_8__full_event_queue_has_room_for_the_next_event_of_flow_control) {
+  const Ni ni(self);
+  const Ends ends(ni, PTL_PT_FLOWCTRL, 1);
+  for (const bool frees : {false, true}) {
+    ptl_handle_me_t entry = PTL_INVALID_HANDLE;
+    self.target([&] { entry = append(ni, me_of(ni, target_memory, 64)); });
+    ptl_hdr_data_t accepted = 0;
+    self.initiator([&] { accepted = put_until_refused(ni, ends); });
+    accepted = self.share(accepted).back();
+    constexpr int kTimes = 5;
+    for (int i = 1; i < kTimes; ++i) {
+      self.target([&] {
+        if (i == 1) REQUIRE_OK(PtlMEUnlink(entry));
+        if (!frees) REQUIRE_OK(PtlPTEnable(ni, kPt));
+        if (frees) REQUIRE_OK(PtlPTFree(ni, kPt));
+        if (frees) alloc_pt(ni, ends.target_eq, PTL_PT_FLOWCTRL);
+      });
+      self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8}, PTL_NI_PT_DISABLED); });
+    }
+    self.target([&] {
+      expect_puts_then_disabled(ends, accepted, kTimes);
+      REQUIRE_OK(PtlPTEnable(ni, kPt));
+    });
+  }
+}
+
+// 2.8: "the message would generate a full event": an entry whose events are off needs no room in the queue, nor does a
+// put that succeeds in silence and cannot fail (3.12: zero bytes).
 TEST_BOTH_WAYS(FlowControl, Section2_8__full_queue_does_not_matter_without_events) {
   const Ni ni(self);
   const Ends ends(ni, PTL_PT_FLOWCTRL, 8);
   self.target([&] {
-    append(ni, me_of(ni, target_memory, 64));
+    append(ni, me_of(ni, target_memory, 64, PTL_ME_EVENT_FLOWCTRL_DISABLE));
     ptl_me_t silent = me_of(ni, target_memory, 64, PTL_ME_EVENT_COMM_DISABLE);
     silent.match_bits = 1;
     append(ni, silent);
+    silent.options ^= PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE;
+    silent.match_bits = 2;
+    append(ni, silent);
   });
-  self.initiator([&] { put_until_refused(ni, ends); });
-  self.target([&] {
-    ptl_event_t event{};
-    while (PtlEQGet(ends.target_eq, &event) == PTL_OK && event.type != PTL_EVENT_PT_DISABLED) {
-    }
-    REQUIRE_OK(PtlPTEnable(ni, kPt));
-  });
+  ptl_hdr_data_t accepted = 0;
+  self.initiator([&] { accepted = put_until_refused(ni, ends); });
+  accepted = self.share(accepted).back();
+  self.target([&] { REQUIRE_OK(PtlPTEnable(ni, kPt)); });
   self.initiator([&] {
     for (int i = 0; i < 1000; ++i) put_and_wait(ends, ni.target(), {.length = 8, .match_bits = 1});
+    for (int i = 0; i < 1000; ++i) put_and_wait(ends, ni.target(), {.match_bits = 2});
   });
-  self.target([&] { expect_empty(ends.target_eq); });
+  self.target([&] {
+    for (ptl_hdr_data_t i = 0; i < accepted; ++i) next_event(ends.target_eq, PTL_EVENT_PUT);
+    expect_empty(ends.target_eq);
+  });
 }
 
 // 3.7: "Resource exhaustion (Section 2.8) is handled independently on different portal table entries."

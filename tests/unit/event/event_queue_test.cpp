@@ -206,14 +206,26 @@ TEST_F(EventQueueTest, Unreserving__makes_place_for_the_next_to_reserve) {
   EXPECT_FALSE(post(2));
 }
 
-TEST_F(EventQueueTest, Reserved_event__more_than_were_reserved_push_out_the_oldest) {
-  ASSERT_TRUE(queue.open(1));  // Two slots.
-  post(0);
-  queue.post_reserved_on_duty(disabled(1));
-  queue.post_reserved_on_duty(disabled(2));
-  expect_taken(1, kAfterLoss);
-  expect_taken(2);
-  expect_empty();
+// A portal table entry is enabled again, or freed and another one allocated, while its last PT_DISABLED waits.
+TEST_F(EventQueueTest, Reserved_event__more_than_were_reserved_push_out_nothing) {
+  for (const std::uint64_t count : {1, 2, 3}) {
+    ASSERT_TRUE(queue.open(count));
+    std::uint64_t next = 0;
+    while (next < count) post(next++);
+    for (int round = 0; round < 10; ++round) {
+      ASSERT_TRUE(queue.reserve_on_duty());
+      queue.post_reserved_on_duty(disabled(next++));
+      queue.post_reserved_on_duty(disabled(next++));
+      queue.unreserve_on_duty();
+    }
+    EXPECT_TRUE(queue.has_room_on_duty(0));
+    EXPECT_FALSE(queue.has_room_on_duty(1)) << "they take no place, and give none";
+    for (std::uint64_t i = 0; i < next; ++i) expect_taken(i);
+    expect_empty();
+    EXPECT_TRUE(queue.has_room_on_duty(static_cast<std::uint32_t>(count)));
+    EXPECT_FALSE(queue.has_room_on_duty(static_cast<std::uint32_t>(count + 1)));
+    queue.close();
+  }
 }
 
 TEST_F(EventQueueTest, Growing_queue__loses_nothing) {

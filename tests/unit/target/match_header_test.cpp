@@ -305,6 +305,27 @@ TEST_F(PromiseTest, Room__is_not_needed_for_events_that_are_disabled) {
   EXPECT_EQ(counted(Counter::kEventsDropped), 0u);
 }
 
+TEST_F(PromiseTest, Room__is_needed_for_the_failure_of_what_succeeds_in_silence) {
+  append(entry(kPutsAndGets | kEntryEventSuccessDisable));
+  EXPECT_EQ(match(put_header(8)), Refusal::kNone);
+  EXPECT_EQ(arrival.promised_events, 1u);
+  arrival.fail = NiFail::kSegv;
+  complete();
+  post_new_event(core, ni, portal.eq_handle, [](Event&) {});
+  EXPECT_EQ(match(put_header(8)), Refusal::kFlowControl);
+  EXPECT_EQ(match(put_header(8)), Refusal::kDisabled);
+  EXPECT_THAT(kinds(portal.eq_handle), ElementsAre(EventKind::kPut, EventKind::kError, EventKind::kPtDisabled));
+}
+
+TEST_F(PromiseTest, Room__is_not_needed_for_what_succeeds_in_silence_and_cannot_fail) {
+  for (std::uint64_t i = 0; i < kRoom; ++i) post_new_event(core, ni, portal.eq_handle, [](Event&) {});
+  append(entry(kPutsAndGets | kEntryEventSuccessDisable));
+  EXPECT_EQ(match(put_header(0)), Refusal::kNone);
+  complete();
+  EXPECT_EQ(counted(Counter::kEventsDropped), 0u);
+  EXPECT_EQ(match(get_header(0, 7)), Refusal::kFlowControl) << "its reply may not arrive";
+}
+
 TEST_F(PromiseTest, Room__without_flow_control_is_nobodys_business) {
   portal.flow_control = false;
   append(entry());
