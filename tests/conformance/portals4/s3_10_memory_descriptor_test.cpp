@@ -423,6 +423,74 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__volatile_buffer_of_atomics) {
   });
 }
 
+// 3.10.1: PTL_MD_VOLATILE holds whatever the memory descriptor looks like: with PTL_IOVEC "any send buffers" are those
+// of all pieces.
+TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__volatile_buffer_in_pieces) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  const ptl_size_t piece = std::min<ptl_size_t>(ni.limits().max_volatile_size, 2048) / 3;
+  if (piece == 0) self.skip("max_volatile_size is too small");
+  constexpr unsigned int kPuts = 250;
+  std::vector<unsigned char> memory(kPuts * 2 * piece);
+  self.target([&] { append(ni, me_of(ni, memory.data(), memory.size())); });
+  self.initiator([&] {
+    std::vector<unsigned char> buffer(6 * piece);
+    const ptl_iovec_t pieces[] = {
+        {buffer.data() + 4 * piece, piece}, {buffer.data() + 2 * piece, piece}, {buffer.data(), piece}};
+    const ptl_handle_md_t md = bind_md(
+        ni, md_of(pieces, 3, ends.source_eq, PTL_CT_NONE, PTL_IOVEC | PTL_MD_VOLATILE | PTL_MD_EVENT_SEND_DISABLE));
+    for (unsigned int i = 0; i < kPuts; ++i) {
+      std::fill(buffer.begin(), buffer.end(), static_cast<unsigned char>(i + 1));
+      put(md, ni.target(), {.length = 2 * piece, .local_offset = piece / 2, .remote_offset = i * 2 * piece});
+    }
+    std::fill(buffer.begin(), buffer.end(), 0xff);
+    for (unsigned int i = 0; i < kPuts; ++i) next_event(ends.source_eq, PTL_EVENT_ACK);
+  });
+  self.target([&] {
+    for (unsigned int i = 0; i < kPuts; ++i) {
+      const auto begin = memory.begin() + static_cast<std::ptrdiff_t>(i * 2 * piece);
+      const auto end = begin + static_cast<std::ptrdiff_t>(2 * piece);
+      EXPECT_EQ(std::count(begin, end, static_cast<unsigned char>(i + 1)), end - begin) << "put " << i;
+    }
+  });
+}
+
+// 3.10.1 and 3.16: a triggered operation "uses the state of the buffer after the threshold condition is met", also of a
+// volatile one; one whose threshold has been reached "is immediately processed", so that its buffer may be modified.
+TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__volatile_buffer_of_triggered_operations) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  if (ni.limits().max_volatile_size < 64) self.skip("max_volatile_size is too small");
+  constexpr unsigned int kPuts = 250;
+  std::vector<unsigned char> memory((kPuts + 1) * 64);
+  self.target([&] { append(ni, me_of(ni, memory.data(), memory.size())); });
+  self.initiator([&] {
+    std::vector<unsigned char> buffer(64, 0xee);
+    const ptl_handle_ct_t ct = alloc_ct(ni);
+    const ptl_handle_md_t md = bind_md(ni, md_of(buffer.data(), buffer.size(), ends.source_eq, PTL_CT_NONE,
+                                                 PTL_MD_VOLATILE | PTL_MD_EVENT_SEND_DISABLE));
+    const auto triggered_put = [&](unsigned int place) {
+      REQUIRE_OK(PtlTriggeredPut(md, 0, 64, PTL_ACK_REQ, ni.target(), kPt, 0, place * 64, nullptr, 0, ct, 1));
+    };
+    triggered_put(0);
+    std::fill(buffer.begin(), buffer.end(), 0xaa);
+    REQUIRE_OK(PtlCTInc(ct, {1, 0}));
+    next_event(ends.source_eq, PTL_EVENT_ACK);
+    for (unsigned int i = 1; i <= kPuts; ++i) {
+      std::fill(buffer.begin(), buffer.end(), static_cast<unsigned char>(i));
+      triggered_put(i);
+    }
+    std::fill(buffer.begin(), buffer.end(), 0xff);
+    for (unsigned int i = 1; i <= kPuts; ++i) next_event(ends.source_eq, PTL_EVENT_ACK);
+  });
+  self.target([&] {
+    for (unsigned int i = 0; i <= kPuts; ++i) {
+      const auto begin = memory.begin() + static_cast<std::ptrdiff_t>(i * 64);
+      EXPECT_EQ(std::count(begin, begin + 64, static_cast<unsigned char>(i == 0 ? 0xaa : i)), 64) << "put " << i;
+    }
+  });
+}
+
 // 3.6.1: max_iovecs: "Maximum number of I/O vectors for a single memory descriptor, list entry, or match list entry"; a
 // list that is not there.
 TEST_PROCESSES(1, MemoryDescriptor, Section3_10_2__iovec_up_to_the_limit) {
