@@ -2,6 +2,7 @@
 
 #include "engine/core/steps.h"
 #include "engine/target/complete.h"
+#include "engine/target/deliver.h"
 #include "engine/target/flow_control.h"
 #include "engine/target/match_steps.h"
 #include "engine/target/permission.h"
@@ -91,6 +92,8 @@ Refusal match_header(Core& core, Interface& ni, const Peer& peer, Arrival& arriv
   if (arrival.entry == nullptr) return exhausted(core, ni, header.pt_index, nullptr);
   const Refusal verdict = judge(*arrival.entry, header, header.type);
   if (verdict != Refusal::kNone) return verdict;
+  find_place(header, header.type, arrival);
+  if (executes(arrival) && !holds_items(arrival)) return Refusal::kNotAligned;
   const bool owns = (arrival.entry->options & kEntryOwnMemory) != 0;
   // An atomic needs a receive that waits for it: what it would be done to is not known before (fi_atomic(3),
   // FI_TAGGED).
@@ -99,7 +102,7 @@ Refusal match_header(Core& core, Interface& ni, const Peer& peer, Arrival& arriv
   if (!reserve(ni, *portal, arrival, &memory)) return exhausted(core, ni, header.pt_index, arrival.entry);
   const bool unexpected = arrival.list == ListKind::kOverflow;
   record_match(core, peer, header, unexpected ? portal->overflow : portal->priority, *arrival.entry);
-  take(*portal, header, header.type, arrival);
+  take(*portal, arrival);
   if (owns) arrival.offset = reinterpret_cast<std::uintptr_t>(memory);
   ++arrival.entry->pending;
   ++portal->in_progress;

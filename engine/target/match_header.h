@@ -15,6 +15,7 @@ enum class Refusal : std::uint8_t {
   kNoMatch,      ///< No entry matches, or no unexpected header can be kept; no flow control.
   kPermission,   ///< The usage ID does not fit.
   kOperation,    ///< The entry does not allow the operation.
+  kNotAligned,   ///< An atomic, and the memory is not aligned for its datatype.
 };
 
 /// Finds the entry for the request `header` of a peer and fills `arrival` (everything but the data).

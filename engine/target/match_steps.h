@@ -55,13 +55,18 @@ inline std::uint32_t events_due(const ListEntry& entry, const PacketHeader& head
   return count;
 }
 
-/// The entry takes the message: offset, length, use once, min_free.
+/// Where in the entry the message goes, and how much of it.
 /// @param type       of the header
-/// @param placement  `entry` and `list` are set
-inline void take(PortalTableEntry& portal, const PacketHeader& header, PacketType type, Placement& placement) {
+/// @param placement  `entry` is set
+inline void find_place(const PacketHeader& header, PacketType type, Placement& placement) {
+  placement.offset = offset_in(*placement.entry, header);
+  placement.mlength = manipulated_length(*placement.entry, placement.offset, header, type);
+}
+
+/// The entry takes the message that has its place: use once, locally managed offset, min_free.
+/// @param placement  `list` is set, too
+inline void take(PortalTableEntry& portal, const Placement& placement) {
   ListEntry& entry = *placement.entry;
-  placement.offset = offset_in(entry, header);
-  placement.mlength = manipulated_length(entry, placement.offset, header, type);
   bool unlink = (entry.options & kEntryUseOnce) != 0;
   if ((entry.options & kEntryManageLocal) != 0) {
     entry.local_offset += placement.mlength;

@@ -22,10 +22,6 @@
 namespace portofu {
 namespace {
 
-bool is_atomic(PacketType type) {
-  return type == PacketType::kAtomic || type == PacketType::kFetchAtomic || type == PacketType::kSwap;
-}
-
 /// Who a message is from, as matching and events show it.
 ProcessId initiator_of(const Interface& ni, const Peer& peer, const PacketHeader& header) {
   // Made of its parts in registers: who wrote the parts to memory and read the whole would wait (fresh_line.h).
@@ -58,6 +54,7 @@ RefusalWords words_of(Refusal refusal) {
     case Refusal::kOperation:
       return {NiFail::kOpViolation, RefusedFor::kOperation, Counter::kOperationViolations,
               StatusRegister::kOperationViolations};
+    case Refusal::kNotAligned: return {NiFail::kDropped, RefusedFor::kNotAligned};
     case Refusal::kNone:
     case Refusal::kNoMatch: break;
   }
@@ -202,7 +199,7 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
   core.swapped_words.swaps(word, arrival.initiator, took, [&core] { return core.now_ns(); });
 }
 
-/// An atomic on the priority list is executed; one on the overflow list only leaves its data there, or reads (3.15.4).
+/// What is not executed leaves only its data there, or reads (3.15.4).
 [[gnu::noinline]] void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const std::byte* payload) {
   const PacketHeader& header = arrival.header;
   const std::uint32_t operand = operand_bytes(header);
@@ -212,21 +209,16 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
   std::array<std::byte, kMaxAtomicBytes> fetched;
   if (header.payload_bytes > 0 && !guarded_copy(data.data(), payload, header.payload_bytes)) [[unlikely]]
     arrival.fail = NiFail::kSegv;
-  bool done = true;
   if (arrival.fail != NiFail::kOk) {
     arrival.received = header.length;
-  } else if (arrival.list == ListKind::kPriority) {
-    done = deliver_atomic(arrival, data.data() + operand, operand != 0 ? data.data() : nullptr,
-                          fetching ? fetched.data() : nullptr);
-    if (done && arrival.fail == NiFail::kOk) note_word(core, arrival, data.data(), fetched.data());
+  } else if (executes(arrival)) {
+    deliver_atomic(arrival, data.data() + operand, operand != 0 ? data.data() : nullptr,
+                   fetching ? fetched.data() : nullptr);
+    if (arrival.fail == NiFail::kOk) note_word(core, arrival, data.data(), fetched.data());
   } else if (fetching) {
     if (!arrival.entry->segment.read(arrival.offset, fetched.data(), arrival.mlength)) arrival.fail = NiFail::kSegv;
   } else {
     store_payload(arrival, &arrival.entry->segment, data.data(), header.payload_bytes);
-  }
-  if (!done) {  // Not aligned (lib/portals4/README.md, alignment).
-    arrival.fail = NiFail::kDropped;
-    note_refusal(core, &ni, arrival, RefusedFor::kNotAligned);
   }
   if (arrival.fail != NiFail::kOk) arrival.mlength = 0;
   if (!fetching) return finish(core, ni, peer, arrival);
@@ -265,7 +257,8 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
     const EventQueue* queue = ni->eqs.find(portal->eq_handle);
     if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry, header, kType))) return false;
   }
-  take(*portal, header, kType, place);
+  find_place(header, kType, place);
+  take(*portal, place);
   if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload.here(), place.mlength)) [[unlikely]] {
     place.fail = fail_of_storing(payload);
   }

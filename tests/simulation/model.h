@@ -257,6 +257,7 @@ class Model {
   bool refuse(ModelProcess& process, ModelMessage& message, NiFail fail, bool silent);
   bool exhausted(ModelProcess& process, ModelMessage& message, const ModelEntry* entry);
   bool judge(ModelProcess& process, ModelMessage& message, const ModelEntry& entry);
+  static bool is_aligned(const ModelProcess& process, const ModelMessage& message, const ModelEntry& entry);
   void take(ModelProcess& process, ModelPortal& portal, ModelMessage& message);
   void deliver(ModelProcess& process, ModelMessage& message, std::uint64_t bytes);
   void execute(ModelProcess& process, ModelMessage& message);

@@ -194,6 +194,17 @@ bool Model::judge(ModelProcess& process, ModelMessage& message, const ModelEntry
   return allowed || refuse(process, message, NiFail::kOpViolation, false);
 }
 
+/// 3.15.4: whether an atomic finds its items where the datatype may be. Entries of atomics have one piece.
+bool Model::is_aligned(const ModelProcess& process, const ModelMessage& message, const ModelEntry& entry) {
+  const ModelRegion& region = entry.plan.region;
+  const std::uint64_t item = atomic_type_bytes(static_cast<AtomicType>(message.descriptor.atomic_type));
+  const bool local = (entry.plan.options & kEntryManageLocal) != 0;
+  const std::uint64_t offset = local ? entry.local_offset : message.descriptor.remote_offset;
+  const std::uint64_t room = offset < region.length() ? region.length() - offset : 0;
+  if (std::min(room, message.descriptor.length) < item) return true;  // Nothing is computed.
+  return reinterpret_cast<std::uintptr_t>(process.real + region.place(offset)) % item == 0;
+}
+
 /// @return false if the message was refused
 bool Model::match(ModelProcess& process, ModelMessage& message) {
   const auto found = process.portals.find(message.descriptor.pt_index);
@@ -205,6 +216,8 @@ bool Model::match(ModelProcess& process, ModelMessage& message) {
   if (in_overflow) entry = find_entry(portal.overflow, message);
   if (entry == nullptr) return exhausted(process, message, nullptr);
   if (!judge(process, message, *entry)) return false;
+  const bool computes = !in_overflow && !is_put(message) && !is_get(message);
+  if (computes && !is_aligned(process, message, *entry)) return refuse(process, message, NiFail::kDropped, false);
   const std::uint32_t options = entry->plan.options;
   const bool keeps_header = in_overflow && (options & kEntryUnexpectedHdrDisable) == 0;
   if (keeps_header && process.header_count >= static_cast<int>(process.limits.max_unexpected_headers)) {

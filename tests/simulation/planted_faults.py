@@ -73,6 +73,8 @@ FAULTS = [
           "(succeeds ? kEntryEventSuccessDisable : 0)", "kEntryEventSuccessDisable"),
     Fault("PT_DISABLED pushes out an event while an earlier one waits", "engine/event/event_queue.cpp",
           "capacity_ + in_reserved_ < slots_ || grow(slots_ * 2);", "capacity_ + in_reserved_ < slots_;", QUEUE),
+    Fault("unaligned atomic uses its entry up", "engine/target/match_header.cpp",
+          "if (executes(arrival) && !holds_items(arrival)) return Refusal::kNotAligned;", ""),
     # target/complete: events and counts
     Fault("AUTO_UNLINK before the last message is complete", "engine/target/complete.cpp",
           "entry.state == EntryState::kUnlinking && entry.pending == 0", "entry.state == EntryState::kUnlinking"),

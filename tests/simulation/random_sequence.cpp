@@ -254,8 +254,10 @@ Descriptor RandomSequence::draw_transfer(std::size_t process) {
   d.portals.user_ptr = reinterpret_cast<void*>(d.hdr_data);
   if (d.type == PacketType::kPut || d.type == PacketType::kAtomic)
     d.portals.ack_req = static_cast<AckRequest>(below(4));
-  if (d.type == PacketType::kAtomic || d.type == PacketType::kFetchAtomic || d.type == PacketType::kSwap)
+  if (d.type == PacketType::kAtomic || d.type == PacketType::kFetchAtomic || d.type == PacketType::kSwap) {
     draw_atomic(d);
+    if (percent(5)) d.remote_offset += below(kItemBytes);  // Where its datatype may not be.
+  }
   if (d.type != PacketType::kPut && d.type != PacketType::kAtomic) draw_receive(process, d);
   if (d.type != PacketType::kGet) {
     d.portals.md_handle = any(own_[process].send_mds);

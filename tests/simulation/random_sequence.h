@@ -11,8 +11,8 @@
 
 namespace portofu::simulation {
 
-/// Portal table entries of every process. "Aligned": all messages and offsets are multiples of 32, so that atomics of
-/// all types are legal wherever they end up; entries may end anywhere, and cut them.
+/// Portal table entries of every process. "Aligned": all messages and nearly all offsets are multiples of 32, so that
+/// atomics of all types are legal wherever they end up; entries may end anywhere, and cut them.
 enum PortalIndex : std::uint16_t {
   kAligned = 0,      ///< No locally managed entries; conditional swaps too.
   kRagged = 1,       ///< Puts and gets of any length, scattered memory.

@@ -103,6 +103,47 @@ TEST_BOTH_WAYS(AtomicItems, Section3_15_4__unaligned_items_change_no_byte) {
   self.target([&] { EXPECT_EQ(std::count(std::begin(target_memory), std::end(target_memory), 0x5a), 8192); });
 }
 
+// 3.13.3: PTL_NI_DROPPED "should only be returned on initiator events"; 3.3.7: PTL_SR_DROP_COUNT "counts the dropped
+// requests". What is dropped leaves no trace at the target: no event, no count, and a use-once entry is still there.
+TEST_BOTH_WAYS(AtomicItems, Section3_15_4__unaligned_items_are_dropped_and_use_nothing_up) {
+  const Ni ni(self);
+  Buffers buffers(ni);
+  const ptl_handle_eq_t target_eq = alloc_eq(ni);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  alloc_pt(ni, target_eq);
+  const ptl_iovec_t pieces[] = {{target_memory, 12}, {target_memory + 16, 12}};  // The second item is in both.
+  const TypeRow& row = kTypes[6];
+  for (const bool in_pieces : {false, true}) {
+    self.target([&] {
+      ptl_me_t entry = me_of(ni, target_memory, sizeof target_memory, PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_COMM);
+      if (in_pieces) entry = me_of(ni, pieces, 2, PTL_IOVEC | PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_COMM);
+      entry.ct_handle = ct;
+      append(ni, entry);
+    });
+    self.initiator([&] {
+      Message two = item(row, in_pieces ? 0 : 4, PTL_SWAP);
+      two.length = 16;
+      swap(buffers.md, kFetched, buffers.md, ni.target(), two);
+      next_event(buffers.eq, PTL_EVENT_REPLY, PTL_NI_DROPPED);
+      two.op = PTL_SUM;
+      fetch_atomic(buffers.md, kFetched, buffers.md, ni.target(), two);
+      next_event(buffers.eq, PTL_EVENT_REPLY, PTL_NI_DROPPED);
+      atomic(buffers.md, ni.target(), two);
+      EXPECT_EQ(next_event(buffers.eq, PTL_EVENT_ACK, PTL_NI_DROPPED).mlength, 0u);
+      atomic(buffers.md, ni.target(), item(row, 0));
+      next_event(buffers.eq, PTL_EVENT_ACK);
+    });
+    self.target([&] {
+      next_event(target_eq, PTL_EVENT_ATOMIC);
+      next_event(target_eq, PTL_EVENT_AUTO_UNLINK);
+      expect_empty(target_eq);
+      EXPECT_EQ(count_of(ct).success, in_pieces ? 2u : 1u);
+      EXPECT_EQ(count_of(ct).failure, 0u);
+      EXPECT_EQ(ni.status(PTL_SR_DROP_COUNT), in_pieces ? 6 : 3);
+    });
+  }
+}
+
 // 3.6.1: max_atomic_size, max_fetch_atomic_size: "Maximum size (in bytes) that can be passed to an atomic operation",
 // as many items as fit, of each type.
 TEST_BOTH_WAYS(AtomicItems, Section3_15_4__vectors_up_to_the_limits) {

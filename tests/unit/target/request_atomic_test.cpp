@@ -213,21 +213,46 @@ TEST_F(RequestAtomicTest, Longer_than_the_entry__is_truncated_to_whole_items) {
   EXPECT_EQ(next_event().mlength, 4u);
 }
 
-TEST_F(RequestAtomicTest, Not_aligned__touches_nothing_and_is_told_as_dropped) {
+TEST_F(RequestAtomicTest, Not_aligned__touches_nothing_and_is_told_to_the_initiator_as_dropped) {
+  EntryRequest request = entry(kPutsAndGets | kEntryUseOnce | kEntryEventCtComm);
+  request.segment.describe(memory.data() + 2, 64);
+  append(std::move(request));
+  for (const PacketType type : {PacketType::kAtomic, PacketType::kFetchAtomic}) {
+    receive(header(type, kSum, 4), bytes_of({1}));
+    const FakePacket answer = wire.take();
+    EXPECT_EQ(answer.header.ni_fail_type, static_cast<std::uint8_t>(NiFail::kDropped));
+    EXPECT_EQ(answer.header.flags & kFlagSilent, 0);
+    EXPECT_EQ(answer.header.length, 0u);
+    EXPECT_THAT(answer.payload, IsEmpty());
+    EXPECT_EQ(ni.last_refused.reason, RefusedFor::kNotAligned) << "for who asks later";
+    EXPECT_EQ(ni.last_refused.length, 4u);
+  }
+  EXPECT_TRUE(is_untouched(memory.data(), memory.size()));
+  EXPECT_THAT(kinds(), IsEmpty()) << "3.13.3: this failure is for events of the initiator";
+  EXPECT_EQ(portal.entry_count, 1u) << "the entry is not used up";
+  EXPECT_EQ(ni.status_registers[static_cast<std::size_t>(StatusRegister::kDropCount)], 2);
+  EXPECT_EQ(counted(Counter::kAtomicsMatched), 0u);
+}
+
+TEST_F(RequestAtomicTest, Not_aligned__does_not_matter_where_nothing_is_computed) {
+  EntryRequest request = entry(kPutsAndGets, ListKind::kOverflow);
+  request.segment.describe(memory.data() + 2, 64);
+  append(std::move(request));
+  receive(header(PacketType::kAtomic, kSum, 4), bytes_of({1}));
+  EXPECT_EQ(next_sent().ni_fail_type, static_cast<std::uint8_t>(NiFail::kOk));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kAtomic));
+}
+
+TEST_F(RequestAtomicTest, Not_aligned__is_no_matter_of_flow_control) {
+  portal.eq_handle = make_eq(ni, 1);
+  portal.flow_control = true;
   EntryRequest request = entry();
   request.segment.describe(memory.data() + 2, 64);
   append(std::move(request));
-  receive(header(PacketType::kFetchAtomic, kSum, 4), bytes_of({1}));
-  const FakePacket answer = wire.take();
-  EXPECT_EQ(answer.header.ni_fail_type, static_cast<std::uint8_t>(NiFail::kDropped));
-  EXPECT_EQ(answer.header.length, 0u);
-  EXPECT_THAT(answer.payload, IsEmpty());
-  const Event event = next_event();
-  EXPECT_EQ(event.ni_fail_type, NiFail::kDropped);
-  EXPECT_EQ(event.mlength, 0u);
-  EXPECT_TRUE(is_untouched(memory.data(), memory.size()));
-  EXPECT_EQ(ni.last_refused.reason, RefusedFor::kNotAligned) << "for who asks later";
-  EXPECT_EQ(ni.last_refused.length, 4u);
+  post_new_event(core, ni, portal.eq_handle, [](Event&) {});
+  receive(header(PacketType::kAtomic, kSum, 4), bytes_of({1}));
+  EXPECT_EQ(next_sent().ni_fail_type, static_cast<std::uint8_t>(NiFail::kDropped));
+  EXPECT_TRUE(portal.enabled);
 }
 
 TEST_F(RequestAtomicTest, Fault__is_told_on_both_lists_and_by_every_kind) {
