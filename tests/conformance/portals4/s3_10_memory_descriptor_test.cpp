@@ -410,16 +410,16 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__volatile_buffer_of_atomics) {
         ni, md_of(nullptr, PTL_SIZE_MAX, ends.source_eq, PTL_CT_NONE, PTL_MD_VOLATILE | PTL_MD_EVENT_SEND_DISABLE));
     std::int64_t values[16];
     const auto at = reinterpret_cast<ptl_size_t>(values);
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 1000; ++i) {
       std::fill(std::begin(values), std::end(values), 1);
       if (i % 2 == 0) atomic(md, ni.target(), {.length = 64, .local_offset = at});
       if (i % 2 == 1) fetch_atomic(ends.md, 0, md, ni.target(), {.length = 64, .local_offset = at});
       std::fill(std::begin(values), std::end(values), 1000);
     }
-    for (int i = 0; i < 100; ++i) next_event(ends.source_eq);
+    for (int i = 0; i < 1000; ++i) next_event(ends.source_eq);
   });
   self.target([&] {
-    for (std::int64_t count : counts) EXPECT_EQ(count, 100);
+    for (std::int64_t count : counts) EXPECT_EQ(count, 1000);
   });
 }
 
