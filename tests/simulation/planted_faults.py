@@ -70,7 +70,7 @@ FAULTS = [
     Fault("PT_DISABLED not told", "engine/target/flow_control.cpp",
           "queue->post_reserved_on_duty(event);", ""),
     Fault("no room kept for the failure of what succeeds in silence", "engine/target/match_steps.h",
-          "(succeeds ? kEntryEventSuccessDisable : 0)", "kEntryEventSuccessDisable"),
+          "succeeds = type == PacketType::kPut && header", "succeeds = type == PacketType::kPut || header"),
     Fault("PT_DISABLED pushes out an event while an earlier one waits", "engine/event/event_queue.cpp",
           "capacity_ + in_reserved_ < slots_ || grow(slots_ * 2);", "capacity_ + in_reserved_ < slots_;", QUEUE),
     Fault("unaligned atomic uses its entry up", "engine/target/match_header.cpp",
