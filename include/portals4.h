@@ -126,7 +126,7 @@ typedef struct {
   int max_eqs;                       ///< EQs allocated at once.
   int max_pt_index;                  ///< Largest index, itself legal; at least 249.
   int max_iovecs;                    ///< Elements in the iovec of one MD, LE or ME.
-  int max_list_size;                 ///< Entries on the lists of one portal table entry.
+  int max_list_size;                 ///< Entries on one list of a portal table entry.
   int max_triggered_ops;             ///< Triggered operations waiting at once.
   ptl_size_t max_msg_size;           ///< Length of a put, get or reply.
   ptl_size_t max_atomic_size;        ///< Length of an atomic; up to here a byte of memory is written only once.

@@ -89,7 +89,6 @@ struct PortalTableEntry {
   UnexpectedList unexpected;
   UnexpectedList held;            ///< Headers that somebody has claimed, and nobody taken yet (hold_header).
   Handle eq_handle = 0;           ///< For the target's full events; 0 for none.
-  std::uint32_t entry_count = 0;  ///< Entries linked in either list.
   std::uint32_t in_progress = 0;  ///< Messages matched and not complete.
   bool flow_control = false;      ///< PTL_PT_FLOWCTRL.
   bool enabled = true;            ///< False: messages are refused.
@@ -99,6 +98,8 @@ struct PortalTableEntry {
   std::uint64_t disabled_since_ns = 0;   ///< For onlookers; 0: since it was allocated.
   std::uint64_t missed_searches = 0;     ///< For onlookers: searches that found nothing.
   MatchCriteria missed;                  ///< Of the last one of them.
+
+  bool has_entries() const { return !priority.empty() || !overflow.empty(); }
 
   /// A search has found nothing.
   void miss(const MatchCriteria& criteria) {

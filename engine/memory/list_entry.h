@@ -75,7 +75,7 @@ struct ListEntry : MatchEntry {
   Handle handle = 0;                    ///< Its own.
   Handle ct_handle = 0;                 ///< For counts; 0 for none.
   Handle read_ct_handle = 0;            ///< For counts of what reads or fetches; the same but for libfabric.
-  std::uint32_t pending = 0;            ///< Messages matched and not complete.
+  std::uint32_t pending = 0;            ///< Messages matched, or whose headers it claimed, and not complete.
   std::uint32_t unexpected_count = 0;   ///< Overflow list: headers that refer to it.
   std::uint16_t pt_index = 0;           ///< Portal table entry.
   ListKind list = ListKind::kPriority;  ///< Which list.
@@ -83,19 +83,25 @@ struct ListEntry : MatchEntry {
   Publication publication = Publication::kNever;  ///< Whether peers use it themselves.
 };
 
-struct ListEntry;
+/// Who takes an unexpected header.
+enum class ClaimedBy : std::uint8_t {
+  kEntry,             ///< An entry that was appended, whose `pending` counts the claim.
+  kUseOnce,           ///< The same, but nothing of it is kept: it is used up with a message that is complete.
+  kSearch,            ///< A use-once search.
+  kPersistentSearch,  ///< Its end is told behind the last of its claims.
+  kNobody,            ///< Yet (hold_header).
+};
 
-/// Who takes an unexpected header whose message is still arriving: the append or search that matched it. Its overflow
-/// event is due when the message is complete (2.5).
+/// An append or a search takes an unexpected header that it matched. What is due then is told when the message is
+/// complete (2.5).
 struct OverflowClaim {
+  ClaimedBy by = ClaimedBy::kNobody;
+  std::uint32_t options = 0;  ///< Of the appended or searching entry, like the two below.
   void* user_ptr = nullptr;
-  std::uint32_t options = 0;    ///< Of the appended or searching entry.
-  Handle ct_handle = 0;         ///< Of that entry; 0 for none.
-  bool unlink_follows = false;  ///< A use-once entry was appended: AUTO_UNLINK comes behind the overflow event.
-  ListEntry* taker = nullptr;   ///< kEntryTakesData: where the data goes, from `taker_offset` on.
-  std::uint64_t taker_offset = 0;
-  std::uint64_t taker_room = 0;  ///< Bytes.
-  bool held = false;             ///< Nobody takes it yet (hold_header).
+  Handle ct_handle = 0;        ///< 0 for none.
+  ListEntry* entry = nullptr;  ///< kEntry.
+  std::uint64_t offset = 0;    ///< kEntryTakesData: where in the entry the data goes.
+  std::uint64_t room = 0;      ///< Bytes there.
 };
 
 /// What an overflow event tells of a message, beside its key: one line. Names as in Event.
@@ -112,15 +118,32 @@ struct alignas(64) UnexpectedMessage {
   std::uint8_t atomic_operation = 0;
   std::uint8_t atomic_type = 0;
   bool complete = false;  ///< All data is in place.
-  bool claimed = false;   ///< Taken while incomplete; no longer in the list.
+  bool claimed = false;   ///< Taken while incomplete, or held; no longer in the list.
   bool has_data = false;
   std::uint16_t pt_index = 0;  ///< Where it arrived.
 };
 static_assert(sizeof(UnexpectedMessage) == 64);
 
-/// A message that went into the overflow list and that nobody has taken yet. @spec Portals 4.3, 2.5
+/// A message that went into the overflow list and that nobody has taken yet, or is still to be told of. While a
+/// persistent search has claimed it, `arrival_links` are a ring of such headers of that search. @spec Portals 4.3, 2.5
 struct alignas(128) UnexpectedHeader : UnexpectedMessage, UnexpectedEntry {
   UnexpectedHeader() {}  // NOLINT: `claim` stays as it is.
+
+  /// A persistent search claims this one, which is in no list, too.
+  /// @param other  that it has claimed, and that is not complete; nullptr: there is none
+  void join_search(UnexpectedHeader* other) {
+    arrival_links = {this, this};
+    if (other == nullptr) return;
+    arrival_links = {other, other->arrival_links.prev};
+    arrival_links.prev->arrival_links.next = other->arrival_links.prev = this;
+  }
+  /// @return whether the search has no more of them
+  bool leave_search() {
+    arrival_links.next->arrival_links.prev = arrival_links.prev;
+    arrival_links.prev->arrival_links.next = arrival_links.next;
+    return arrival_links.next == this;
+  }
+
   union {
     OverflowClaim claim;  ///< Meaningful while `claimed`.
   };

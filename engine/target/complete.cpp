@@ -9,6 +9,7 @@
 namespace portofu {
 namespace {
 
+/// Raises the overflow event of a header, and counts it.
 void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, const UnexpectedHeader& header,
                      const OverflowClaim& claim) {
   const bool hidden = (claim.options & kEntryEventOverDisable) != 0 ||
@@ -21,25 +22,65 @@ void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, 
   }
   if ((claim.options & kEntryEventCtOverflow) != 0)
     count_outcome(core, ni, claim.ct_handle, header.ni_fail_type, counted_amount(claim.options, header.mlength));
-  if (claim.unlink_follows) {
-    report_auto_unlink(core, ni, portal.eq_handle, {claim.user_ptr, claim.options, header.entry->pt_index});
+}
+
+/// The message goes into an entry that takes data (kEntryTakesData), and is told as if it had arrived now.
+void hand_over(Core& core, Interface& ni, const PortalTableEntry& portal, UnexpectedHeader& header,
+               const OverflowClaim& claim) {
+  ListEntry& taker = *claim.entry;
+  const std::uint64_t bytes = std::min(claim.room, header.mlength);
+  if (bytes != 0 && !taker.segment.write(claim.offset, header.start, bytes)) header.ni_fail_type = NiFail::kSegv;
+  const NiFail fail = outcome_of(taker, header.ni_fail_type, bytes, header.rlength);
+  const bool quiet = (taker.options & kEntryEventSuccessDisable) != 0 && fail == NiFail::kOk && !header.has_data;
+  if ((taker.options & kEntryEventCommDisable) == 0 && !quiet) {
+    post_new_event(core, ni, ni.eq_for(portal.eq_handle, header.pt_index), [&](Event& event) {
+      fill_overflow_event(header, event);
+      event.type = told_as_new(header.type);
+      event.ptl_list = ListKind::kPriority;
+      event.ni_fail_type = fail;
+      event.start = taker.segment.address(claim.offset);
+      event.mlength = bytes;
+      event.user_ptr = taker.user_ptr;
+    });
   }
+  if ((taker.options & kEntryEventCtComm) != 0)
+    count_outcome(core, ni, ni.ct_for(taker.ct_handle, header.pt_index), fail, counted_amount(taker.options, bytes));
+}
+
+/// The message of a header that an entry has claimed is complete: tells so, and goes on with the entry.
+void settle_entry(Core& core, Interface& ni, const PortalTableEntry& portal, UnexpectedHeader& header,
+                  const OverflowClaim& claim) {
+  if ((claim.options & kEntryTakesData) != 0) {
+    hand_over(core, ni, portal, header, claim);
+  } else {
+    report_overflow(core, ni, portal, header, claim);
+  }
+  --claim.entry->pending;
+  ++core.activity;
+  if (claim.entry->state != EntryState::kLinked) advance_unlink(core, ni, *claim.entry);
+}
+
+/// The message of a header that somebody has claimed is complete.
+void settle(Core& core, Interface& ni, const PortalTableEntry& portal, UnexpectedHeader& header,
+            const OverflowClaim& claim) {
+  if (claim.by == ClaimedBy::kEntry) return settle_entry(core, ni, portal, header, claim);
+  report_overflow(core, ni, portal, header, claim);
+  const EntryNews news{claim.user_ptr, claim.options, header.entry->pt_index};
+  if (claim.by == ClaimedBy::kUseOnce) return report_auto_unlink(core, ni, portal.eq_handle, news);
+  count_success(core, ni, claim.ct_handle, 1);
+  if (claim.by == ClaimedBy::kPersistentSearch && header.leave_search())
+    end_search(core, ni, portal, news, claim.ct_handle);
 }
 
 /// The message of an unexpected header is complete.
-void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader* header,
+void complete_header(Core& core, Interface& ni, const PortalTableEntry& portal, UnexpectedHeader* header,
                      const Arrival& arrival) {
   header->ni_fail_type = arrival.fail;
   header->mlength = arrival.mlength;
   header->complete = true;
-  if (!header->claimed || header->claim.held) return;
-  if (header->claim.taker == nullptr) {
-    report_overflow(core, ni, portal, *header, header->claim);
-    return release_header(core, ni, header);
-  }
-  ListEntry& taker = *header->claim.taker;
-  hand_over(core, ni, portal, *header, header->claim);
-  if (taker.state != EntryState::kLinked) advance_unlink(core, ni, taker);
+  if (!header->claimed || header->claim.by == ClaimedBy::kNobody) return;
+  settle(core, ni, portal, *header, header->claim);
+  release_header(core, ni, header);
 }
 
 }  // namespace
@@ -68,31 +109,6 @@ void give_late_answers(Core& core, Interface& ni, bool all) {
   }
 }
 
-void hand_over(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
-               const OverflowClaim& claim) {
-  ListEntry& taker = *claim.taker;
-  const std::uint64_t bytes = std::min(claim.taker_room, header.mlength);
-  if (bytes != 0 && !taker.segment.write(claim.taker_offset, header.start, bytes)) header.ni_fail_type = NiFail::kSegv;
-  const NiFail fail = outcome_of(taker, header.ni_fail_type, bytes, header.rlength);
-  const bool quiet = (taker.options & kEntryEventSuccessDisable) != 0 && fail == NiFail::kOk && !header.has_data;
-  if ((taker.options & kEntryEventCommDisable) == 0 && !quiet) {
-    post_new_event(core, ni, ni.eq_for(portal.eq_handle, header.pt_index), [&](Event& event) {
-      fill_overflow_event(header, event);
-      event.type = told_as_new(header.type);
-      event.ptl_list = ListKind::kPriority;
-      event.ni_fail_type = fail;
-      event.start = taker.segment.address(claim.taker_offset);
-      event.mlength = bytes;
-      event.user_ptr = taker.user_ptr;
-    });
-  }
-  if ((taker.options & kEntryEventCtComm) != 0)
-    count_outcome(core, ni, ni.ct_for(taker.ct_handle, header.pt_index), fail, counted_amount(taker.options, bytes));
-  --taker.pending;
-  ++core.activity;
-  release_header(core, ni, &header);
-}
-
 void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, EntryNews news) {
   if ((news.options & kEntryEventUnlinkDisable) != 0) return;
   post_entry_event(core, ni, ni.eq_for(eq_handle, news.pt_index), EventKind::kAutoUnlink, news);
@@ -118,15 +134,28 @@ void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
 
 void claim_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
                   const OverflowClaim& claim) {
+  UnexpectedList& list = header.claimed ? portal.held : portal.unexpected;
   if (!header.complete) {
-    portal.unexpected.remove(header);
+    list.remove(header);
     header.claimed = true;
     header.claim = claim;
     return;
   }
-  report_overflow(core, ni, portal, header, claim);
-  portal.unexpected.remove(header);  // Last, because its neighbours may be on their way into the cache.
+  settle(core, ni, portal, header, claim);
+  list.remove(header);  // Last, because its neighbours may be on their way into the cache.
   release_header(core, ni, &header);
+}
+
+void end_search(Core& core, Interface& ni, const PortalTableEntry& portal, EntryNews search, Handle ct_handle) {
+  if ((search.options & kEntryEventCommDisable) == 0) {
+    post_new_event(core, ni, portal.eq_handle, [search](Event& event) {
+      event.type = EventKind::kSearch;
+      event.user_ptr = search.user_ptr;
+      event.pt_index = search.pt_index;
+      event.ni_fail_type = NiFail::kNoMatch;
+    });
+  }
+  count_failure(core, ni, ct_handle);
 }
 
 void advance_unlink(Core& core, Interface& ni, ListEntry& entry) {

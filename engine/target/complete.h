@@ -103,16 +103,14 @@ inline void fill_overflow_event(const UnexpectedHeader& header, Event& event) {
 /// Ends an arrival that matched: `arrival.fail` says how. Afterwards `arrival.entry` must not be used.
 void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival);
 
-/// Gives an unexpected header to the append or search that matched it: takes it out of the list, and raises the
-/// overflow event, now or when the message is complete.
+/// Gives an unexpected or held header to the append or search that matched it: takes it out of its list. What is due
+/// is told now, or when the message is complete. An entry goes on then: its `state` says whether it is used up.
+/// @param claim  its entry, if any, counts it already
 void claim_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
                   const OverflowClaim& claim);
 
-/// The header's message is whole, and an entry that takes data (kEntryTakesData) gets it: copies, tells, counts. What
-/// becomes of the entry is the caller's next step: advance_unlink, if it is not linked.
-/// @param claim  says which entry, and where in it
-void hand_over(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
-               const OverflowClaim& claim);
+/// Tells that a search has nothing more to tell of.
+void end_search(Core& core, Interface& ni, const PortalTableEntry& portal, EntryNews search, Handle ct_handle);
 
 /// The header's message has been told, or nobody wants it: nothing is left of it.
 void release_header(Core& core, Interface& ni, UnexpectedHeader* header);

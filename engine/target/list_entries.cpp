@@ -10,44 +10,7 @@
 namespace portofu {
 namespace {
 
-/// What became of the unexpected headers that an entry matches when it is appended.
-enum class Taken : std::uint8_t {
-  kLinkIt,  ///< The entry goes on to its list.
-  kUsed,    ///< A use-once entry found its message: it is not linked; AUTO_UNLINK is told or promised.
-  kFull,    ///< Its locally managed space is used up by headers: it is not linked; AUTO_UNLINK is still to be told.
-};
-
-bool counts_uh_rlength(const EntryRequest& request) {
-  const std::uint32_t wanted = kEntryManageLocal | kEntryLocalIncUhRlength;
-  return (request.options & wanted) == wanted && (request.options & kEntryUseOnce) == 0;
-}
-
-/// 3.12.1, PTL_ME_LOCAL_INC_UH_RLENGTH: moves the offset past the header's message.
-/// @return false once less than min_free is left
-bool move_past(const EntryRequest& request, std::uint64_t rlength, std::uint64_t* local_offset) {
-  const std::uint64_t length = request.segment.length();
-  *local_offset = rlength > length - *local_offset ? length : *local_offset + rlength;
-  return length - *local_offset >= request.min_free;
-}
-
-Taken take_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, const EntryRequest& request,
-                      std::uint64_t* local_offset) {
-  const bool use_once = (request.options & kEntryUseOnce) != 0;
-  const OverflowClaim claim{request.user_ptr, request.options, request.ct_handle, use_once};
-  UnexpectedEntry* found = portal.unexpected.find_first(request.criteria);
-  while (found != nullptr) {
-    UnexpectedEntry* following = use_once ? nullptr : portal.unexpected.find_next(request.criteria, *found);
-    auto& header = static_cast<UnexpectedHeader&>(*found);
-    const std::uint64_t rlength = header.rlength;
-    claim_header(core, ni, portal, header, claim);
-    if (use_once) return Taken::kUsed;
-    if (counts_uh_rlength(request) && !move_past(request, rlength, local_offset)) return Taken::kFull;
-    found = following;
-  }
-  return Taken::kLinkIt;
-}
-
-void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle handle, std::uint64_t local_offset) {
+void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle handle) {
   const MatchCriteria& criteria = request.criteria;
   entry.publication = may_be_published(ni, request) ? Publication::kPossible : Publication::kNever;
   entry.criteria = {fresh(criteria.match_bits),
@@ -56,7 +19,7 @@ void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle 
                     fresh(criteria.any_nid),
                     fresh(criteria.any_pid)};
   entry.segment = std::move(request.segment);
-  entry.local_offset = local_offset;
+  entry.local_offset = 0;
   entry.origin = request.origin;
   entry.min_free = (request.options & kEntryManageLocal) != 0 ? request.min_free : 0;
   entry.user_ptr = request.user_ptr;
@@ -77,65 +40,84 @@ void report_link(Core& core, Interface& ni, Handle eq_handle, const ListEntry& e
   post_entry_event(core, ni, eq_handle, EventKind::kLink, news_of(entry));
 }
 
-/// The next place in an entry that takes data, for a message of `rlength` bytes.
-/// @return whether the entry is used up with it
-bool reserve_place(ListEntry& entry, std::uint64_t rlength, OverflowClaim* claim) {
-  const bool moves = (entry.options & kEntryManageLocal) != 0;
-  const std::uint64_t room = entry.segment.length() - entry.local_offset;
-  claim->taker = &entry;
-  claim->taker_offset = entry.local_offset;
-  claim->taker_room = std::min(room, rlength);
-  if (moves) entry.local_offset += claim->taker_room;
+/// Whether an unexpected message moves the local offset of an entry that gets it (3.12.1,
+/// PTL_ME_LOCAL_INC_UH_RLENGTH).
+bool moves(std::uint32_t options) {
+  return (options & kEntryManageLocal) != 0 && (options & (kEntryTakesData | kEntryLocalIncUhRlength)) != 0;
+}
+
+/// An entry, or one that is asked for, gets an unexpected message of `rlength` bytes.
+/// @param local_offset  its own; moves past the message
+/// @return whether it is used up with that
+template <class Entry>
+bool use_up(const Entry& entry, std::uint64_t rlength, std::uint64_t* local_offset) {
+  if (moves(entry.options)) *local_offset += std::min(entry.segment.length() - *local_offset, rlength);
+  return (entry.options & kEntryUseOnce) != 0 ||
+         (moves(entry.options) && entry.segment.length() - *local_offset < entry.min_free);
+}
+
+/// Whether the unexpected messages that an entry matches use it up, so that it comes into no list.
+/// @param found  the first of them; nullptr: there are none
+[[gnu::noinline]] bool is_used_up_by(PortalTableEntry& portal, const UnexpectedEntry* found,
+                                     const EntryRequest& request) {
+  std::uint64_t local_offset = 0;
+  while (found != nullptr && !use_up(request, static_cast<const UnexpectedHeader*>(found)->rlength, &local_offset))
+    found = portal.unexpected.find_next(request.criteria, *found);
+  return found != nullptr;
+}
+
+OverflowClaim claim_of(const EntryRequest& request, ClaimedBy by) {
+  return {.by = by, .options = request.options, .user_ptr = request.user_ptr, .ct_handle = request.ct_handle};
+}
+
+/// An entry that is in no list claims a header that it matches.
+void give(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header, ListEntry& entry) {
+  const std::uint64_t offset = entry.local_offset;
+  if (use_up(entry, header.rlength, &entry.local_offset)) entry.state = EntryState::kUnlinking;
   ++entry.pending;
-  return (entry.options & kEntryUseOnce) != 0 || (moves && room - claim->taker_room < entry.min_free);
+  claim_header(core, ni, portal, header,
+               {.by = ClaimedBy::kEntry,
+                .options = entry.options,
+                .user_ptr = entry.user_ptr,
+                .ct_handle = entry.ct_handle,
+                .entry = &entry,
+                .offset = offset,
+                .room = std::min(entry.segment.length() - offset, header.rlength)});
 }
 
-/// A header that is in no list: its message goes to the entry now, or when it is whole.
-void give_message(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
-                  const OverflowClaim& claim) {
-  if (header.complete) return hand_over(core, ni, portal, header, claim);
-  header.claimed = true;
-  header.claim = claim;
-}
-
-/// An entry that takes data gets the messages that it matches.
-/// @return false: it is used up, and not to be linked
-bool give_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, ListEntry& entry) {
-  while (UnexpectedEntry* found = portal.unexpected.find_first(entry.criteria)) {
+/// An entry that is to be linked claims the headers that it matches: one if it is use-once, else all.
+/// @param found  the first of them; nullptr: there are none
+/// @return false: they use it up
+[[gnu::noinline]] bool give_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedEntry* found,
+                                       ListEntry& entry) {
+  const bool use_once = (entry.options & kEntryUseOnce) != 0;
+  while (found != nullptr) {
     auto& header = static_cast<UnexpectedHeader&>(*found);
-    OverflowClaim claim;
-    const bool used_up = reserve_place(entry, header.rlength, &claim);
-    portal.unexpected.remove(header);
-    give_message(core, ni, portal, header, claim);
-    if (used_up) return false;
+    found = use_once ? nullptr : portal.unexpected.find_next(entry.criteria, header);
+    give(core, ni, portal, header, entry);
+    if (entry.state != EntryState::kLinked) return false;
   }
   return true;
 }
 
-/// An entry that was never linked ends when the messages that it has been given are whole.
-void end_unlinked(Core& core, Interface& ni, ListEntry& entry) {
-  entry.state = EntryState::kUnlinking;
-  advance_unlink(core, ni, entry);
-}
-
-/// The handle of an entry that was never linked is stale from the start, and recognised (3.11.3).
-void retire(Interface& ni, ListEntry& entry, Handle handle) {
+/// A use-once entry has found a message that is complete. Most that find any are such ones, and nothing of them is
+/// kept but the stale handle, which is recognised (3.11.3).
+[[gnu::noinline]] void use_at_once(Core& core, Interface& ni, UnexpectedHeader& header, const EntryRequest& request,
+                                   ListEntry& entry) {
   entry.state = EntryState::kGone;
-  ni.entries.free(handle);
+  claim_header(core, ni, *ni.portal(request.pt_index), header, claim_of(request, ClaimedBy::kUseOnce));
 }
 
-/// Raises the SEARCH event of a match, or of the end of the search.
-/// @param fill  void(Event&), writes what it says of that
-template <class Fill>
-void report_search(Core& core, Interface& ni, const EntryRequest& request, NiFail fail, Fill&& fill) {
+/// Raises the SEARCH event of a match.
+void report_match(Core& core, Interface& ni, const PortalTableEntry& portal, const EntryRequest& request,
+                  const UnexpectedHeader& header) {
   const bool hidden = (request.options & kEntryEventCommDisable) != 0 ||
-                      (fail == NiFail::kOk && (request.options & kEntryEventSuccessDisable) != 0);
+                      (header.ni_fail_type == NiFail::kOk && (request.options & kEntryEventSuccessDisable) != 0);
   if (hidden) return;
-  post_new_event(core, ni, ni.portal(request.pt_index)->eq_handle, [&](Event& event) {
-    fill(event);
+  post_new_event(core, ni, portal.eq_handle, [&](Event& event) {
+    fill_overflow_event(header, event);
     event.type = EventKind::kSearch;
     event.user_ptr = request.user_ptr;
-    event.ni_fail_type = fail;
   });
 }
 
@@ -143,27 +125,23 @@ void report_search(Core& core, Interface& ni, const EntryRequest& request, NiFai
 
 Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* handle) {
   PortalTableEntry& portal = *ni.portal(request.pt_index);
-  if (portal.entry_count >= ni.limits.max_list_size) return Status::kListTooLong;
+  const bool takes_data = (request.options & kEntryTakesData) != 0;
+  const bool is_priority = request.list == ListKind::kPriority;
+  const bool searches = (is_priority || takes_data) && !portal.unexpected.empty();
+  UnexpectedEntry* found = searches ? portal.unexpected.find_first(request.criteria) : nullptr;
+  MatchList& list = is_priority ? portal.priority : portal.overflow;
+  if (list.size() >= ni.limits.max_list_size && !is_used_up_by(portal, found, request)) return Status::kListTooLong;
   ListEntry* entry = ni.entries.allocate(handle);
   if (entry == nullptr) return Status::kNoSpace;
-  std::uint64_t local_offset = 0;
-  const bool takes_data = (request.options & kEntryTakesData) != 0;
-  const bool searches = request.list == ListKind::kPriority && !portal.unexpected.empty() && !takes_data;
-  const Taken taken = searches ? take_unexpected(core, ni, portal, request, &local_offset) : Taken::kLinkIt;
-  if (taken != Taken::kLinkIt) {
-    if (taken == Taken::kFull) {
-      report_auto_unlink(core, ni, portal.eq_handle, {request.user_ptr, request.options, request.pt_index});
-    }
-    retire(ni, *entry, *handle);
+  if (found != nullptr && (request.options & kEntryUseOnce) != 0 && !takes_data &&
+      static_cast<UnexpectedHeader*>(found)->complete) {
+    use_at_once(core, ni, static_cast<UnexpectedHeader&>(*found), request, *entry);
+    ni.entries.free(*handle);
     return Status::kOk;
   }
-  fill(ni, *entry, std::move(request), *handle, local_offset);
-  if (takes_data && !portal.unexpected.empty() && !give_unexpected(core, ni, portal, *entry)) {
-    end_unlinked(core, ni, *entry);
-    return Status::kOk;
-  }
-  (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).append(*entry);
-  ++portal.entry_count;
+  fill(ni, *entry, std::move(request), *handle);
+  if (found != nullptr && !give_unexpected(core, ni, portal, found, *entry)) return Status::kOk;
+  list.append(*entry);
   report_link(core, ni, portal.eq_handle, *entry);
   return Status::kOk;
 }
@@ -177,28 +155,22 @@ void hold_header(Interface& ni, std::uint16_t pt_index, UnexpectedHeader& header
   portal.unexpected.remove(header);
   portal.held.append(header);
   header.claimed = true;
-  header.claim = {};
-  header.claim.held = true;
+  header.claim = {.by = ClaimedBy::kNobody};
 }
 
 Status take_held(Core& core, Interface& ni, UnexpectedHeader& header, EntryRequest&& request, Handle* handle) {
   ListEntry* entry = ni.entries.allocate(handle);
   if (entry == nullptr) return Status::kNoSpace;
   PortalTableEntry& portal = *ni.portal(request.pt_index);
-  fill(ni, *entry, std::move(request), *handle, 0);
-  portal.held.remove(header);
-  OverflowClaim claim;
-  reserve_place(*entry, header.rlength, &claim);
-  give_message(core, ni, portal, header, claim);
-  end_unlinked(core, ni, *entry);
+  fill(ni, *entry, std::move(request), *handle);
+  entry->state = EntryState::kUnlinking;
+  give(core, ni, portal, header, *entry);
   return Status::kOk;
 }
 
 void drop_held(Core& core, Interface& ni, UnexpectedHeader& header) {
-  ni.portal(header.entry->pt_index)->held.remove(header);
-  if (header.complete) return release_header(core, ni, &header);
-  header.claim = {};
-  header.claim.options = kEntryEventCommDisable | kEntryEventOverDisable;
+  const OverflowClaim silent{.by = ClaimedBy::kSearch, .options = kEntryEventOverDisable};
+  claim_header(core, ni, *ni.portal(header.entry->pt_index), header, silent);
 }
 
 Status unlink_entry(Core& core, Interface& ni, Handle handle) {
@@ -211,7 +183,6 @@ Status unlink_entry(Core& core, Interface& ni, Handle handle) {
   PortalTableEntry& portal = *ni.portal(entry->pt_index);
   if (portal.publications != 0 && !take_back(core, ni, portal, *entry)) return Status::kInUse;
   (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).remove(*entry);
-  --portal.entry_count;
   portal.answers_to_refusal = 0;
   entry->segment.clear();
   ni.entries.free(handle);  // The state stays kLinked: the stale handle is a mistake of the caller from now on.
@@ -221,27 +192,31 @@ Status unlink_entry(Core& core, Interface& ni, Handle handle) {
 bool search_entries(Core& core, Interface& ni, const EntryRequest& request, SearchOperation operation) {
   PortalTableEntry& portal = *ni.portal(request.pt_index);
   const bool use_once = (request.options & kEntryUseOnce) != 0;
-  // Counted when found (3.11.4); the overflow event of a deleted header must not count again.
-  const OverflowClaim claim{request.user_ptr, request.options, 0, false};
+  OverflowClaim claim = claim_of(request, ClaimedBy::kSearch);
+  claim.options &= ~kEntryEventCtOverflow;  // A match is counted once, as 3.11.4 says.
+  UnexpectedHeader* unfinished = nullptr;   // One that this search has claimed, and whose message is not complete.
   bool found_any = false;
   UnexpectedEntry* found = portal.unexpected.find_first(request.criteria);
   while (found != nullptr) {
     UnexpectedEntry* following = use_once ? nullptr : portal.unexpected.find_next(request.criteria, *found);
     auto& header = static_cast<UnexpectedHeader&>(*found);
-    if (operation == SearchOperation::kDelete) {
-      claim_header(core, ni, portal, header, claim);
-    } else {
-      report_search(core, ni, request, header.ni_fail_type,
-                    [&header](Event& event) { fill_overflow_event(header, event); });
-    }
-    count_success(core, ni, request.ct_handle, 1);
-    if (use_once) return true;
     found_any = true;
     found = following;
+    if (operation == SearchOperation::kOnly) {
+      report_match(core, ni, portal, request, header);
+      count_success(core, ni, request.ct_handle, 1);
+      continue;
+    }
+    const bool ends_later = !use_once && !header.complete;
+    claim.by = ends_later ? ClaimedBy::kPersistentSearch : ClaimedBy::kSearch;
+    claim_header(core, ni, portal, header, claim);
+    if (!ends_later) continue;
+    header.join_search(unfinished);
+    unfinished = &header;
   }
   if (!found_any) portal.miss(request.criteria);
-  report_search(core, ni, request, NiFail::kNoMatch, [&request](Event& event) { event.pt_index = request.pt_index; });
-  count_failure(core, ni, request.ct_handle);
+  const bool has_ended = unfinished == nullptr && !(use_once && found_any);
+  if (has_ended) end_search(core, ni, portal, {request.user_ptr, request.options, request.pt_index}, request.ct_handle);
   return found_any;
 }
 

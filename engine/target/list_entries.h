@@ -26,7 +26,7 @@ struct EntryRequest {
 /// Appends an entry. One that takes data (kEntryTakesData) gets the unexpected messages that it matches as if they
 /// arrived now. On the priority list any other it first takes the unexpected headers that it matches: one if it is
 /// use-once (it is not linked then), else all.
-/// @return kOk | kNoSpace | kListTooLong
+/// @return kOk | kNoSpace | kListTooLong: it would be linked, and its list is full
 Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* handle);
 
 /// A header that is found may leave the list before it is known who takes it: hold_header, and later one of take_held
@@ -49,7 +49,8 @@ Status unlink_entry(Core& core, Interface& ni, Handle handle);
 /// What a search does with a header that it finds; the values of ptl_search_op_t.
 enum class SearchOperation : std::uint8_t { kOnly = 0, kDelete = 1 };
 
-/// Searches the unexpected list with the criteria of an entry that is never linked.
+/// Searches the unexpected list with the criteria of an entry that is never linked. What kOnly finds is told at once.
+/// What kDelete finds is told and counted when its message is complete, and the end of a persistent search behind all.
 /// @return whether there was any
 bool search_entries(Core& core, Interface& ni, const EntryRequest& request, SearchOperation operation);
 

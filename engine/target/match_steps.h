@@ -74,7 +74,6 @@ inline void take(PortalTableEntry& portal, const Placement& placement) {
   }
   if (!unlink) return;
   (placement.list == ListKind::kPriority ? portal.priority : portal.overflow).remove(entry);
-  --portal.entry_count;
   entry.state = EntryState::kUnlinking;
 }
 

@@ -104,7 +104,7 @@ bool remove_portal(Core& core, Interface& ni, std::uint16_t pt_index) {
   }
   unlink_all(core, ni, portal.priority);
   unlink_all(core, ni, portal.overflow);
-  if (portal.entry_count != 0) return false;
+  if (portal.has_entries()) return false;
   ni.portal_table[pt_index].reset();
   return true;
 }

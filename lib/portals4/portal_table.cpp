@@ -68,7 +68,7 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
 
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
   return with_portal(ni_handle, pt_index, [&](Core&, Interface& ni, const PortalTableEntry& portal) {
-    if (portal.entry_count != 0 || portal.in_progress != 0 || !portal.unexpected.empty()) return PTL_PT_IN_USE;
+    if (portal.has_entries() || portal.in_progress != 0 || !portal.unexpected.empty()) return PTL_PT_IN_USE;
     if (portal.flow_control) {
       if (EventQueue* queue = ni.eqs.find(portal.eq_handle)) queue->unreserve_on_duty();
     }

@@ -54,6 +54,7 @@ class CoreCensus {
     if (!arrival.unexpected->claimed) return;  // It is in its list, and counted there.
     ++ni.unexpected;
     ++ni.entry_unexpected[arrival.entry];
+    if (arrival.unexpected->claim.by == ClaimedBy::kEntry) ++ni.entry_pending[arrival.unexpected->claim.entry];
   }
 
   void count_peers(Core& core) {
@@ -132,7 +133,6 @@ class CoreCensus {
       PortalTableEntry* portal = ni.portal(pt_index);
       if (portal == nullptr) continue;
       PORTOFU_ASSERT(portal->in_progress == census.portal_in_progress[pt_index]);
-      PORTOFU_ASSERT(portal->entry_count == portal->priority.size() + portal->overflow.size());
       for (UnexpectedEntry* at = portal->unexpected.first(); at != nullptr; at = UnexpectedList::next(*at)) {
         const auto& header = static_cast<const UnexpectedHeader&>(*at);
         PORTOFU_ASSERT(!header.claimed);

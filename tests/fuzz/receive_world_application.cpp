@@ -344,7 +344,7 @@ void ReceiveWorld::change_portal() {
     portal->enabled = !portal->enabled;
     return;
   }
-  if (portal->entry_count != 0 || portal->in_progress != 0 || !portal->unexpected.empty()) return;
+  if (portal->has_entries() || portal->in_progress != 0 || !portal->unexpected.empty()) return;
   EventQueue* queue = portal->flow_control ? ni->eqs.find(portal->eq_handle) : nullptr;
   if (queue != nullptr) queue->unreserve_on_duty();
   ni->portal_table[pt_index].reset();

@@ -53,7 +53,7 @@ struct ModelEntry {
   Handle handle = 0;
   EntryState state = EntryState::kLinked;
   std::uint64_t local_offset = 0;  ///< MANAGE_LOCAL.
-  int pending = 0;                 ///< Messages matched and not complete.
+  int pending = 0;                 ///< Messages matched, or whose headers it claimed, and not complete.
   int headers = 0;                 ///< Unexpected headers that refer to it.
   bool is_linked() const { return state == EntryState::kLinked; }
 };
@@ -67,7 +67,8 @@ struct ModelHeader {
   bool complete = false;
   bool claimed = false;  ///< Taken by `claimer` before it was complete.
   EntryPlan claimer;
-  bool unlink_follows = false;  ///< The claimer is used up with it.
+  ModelEntry* appended = nullptr;  ///< The claimer, whose `pending` counts it; nullptr: a search.
+  std::shared_ptr<int> unended;    ///< Of a persistent search: how many such headers it has claimed.
 };
 
 /// What the target answers.
@@ -265,8 +266,8 @@ class Model {
   void complete(ModelProcess& process, ModelMessage& message);
   Event event_of(const ModelProcess& process, const ModelMessage& message) const;
   void tell_overflow(ModelProcess& process, ModelHeader& header);
-  void claim(ModelProcess& process, ModelPortal& portal, ModelHeader& header, const EntryPlan& claimer,
-             bool unlink_follows);
+  void claim(ModelProcess& process, ModelPortal& portal, ModelHeader& header, const EntryPlan& claimer);
+  void end_search(ModelProcess& process, const EntryPlan& plan);
   void forget(ModelProcess& process, ModelHeader& header);
   void advance_unlink(ModelProcess& process, ModelEntry& entry);
   bool header_matches(const EntryPlan& plan, const ModelHeader& header);

@@ -28,7 +28,19 @@ bool Model::header_matches(const EntryPlan& plan, const ModelHeader& header) {
 Status Model::append(std::size_t process, const EntryPlan& plan, Handle handle) {
   ModelProcess& own = processes[process];
   ModelPortal& portal = own.portals.at(plan.pt_index);
-  if (portal.priority.size() + portal.overflow.size() >= own.limits.max_list_size) return Status::kListTooLong;
+  const bool once = (plan.options & kEntryUseOnce) != 0;
+  const bool moves = !once && (plan.options & kEntryManageLocal) != 0 && (plan.options & kEntryLocalIncUhRlength) != 0;
+  std::vector<ModelHeader*> found;
+  std::uint64_t local_offset = 0;
+  bool used_up = false;
+  for (ModelHeader* header : portal.unexpected) {
+    if (plan.list != ListKind::kPriority || used_up || !header_matches(plan, *header)) continue;
+    found.push_back(header);
+    if (moves) local_offset = std::min(local_offset + header->message->descriptor.length, plan.region.length());
+    used_up = once || (moves && plan.region.length() - local_offset < plan.min_free);
+  }
+  auto& list = plan.list == ListKind::kPriority ? portal.priority : portal.overflow;
+  if (!used_up && list.size() >= own.limits.max_list_size) return Status::kListTooLong;
   const auto live = std::count_if(own.entries.begin(), own.entries.end(),
                                   [](const auto& entry) { return entry->state != EntryState::kGone; });
   if (live >= own.limits.max_entries) return Status::kNoSpace;
@@ -36,24 +48,15 @@ Status Model::append(std::size_t process, const EntryPlan& plan, Handle handle) 
   ModelEntry& entry = *own.entries.back();
   entry.plan = plan;
   entry.handle = handle;
-  const bool once = (plan.options & kEntryUseOnce) != 0;
-  const bool moves = !once && (plan.options & kEntryManageLocal) != 0 && (plan.options & kEntryLocalIncUhRlength) != 0;
-  const auto waiting = portal.unexpected;  // A copy: claims take headers out.
-  for (ModelHeader* header : waiting) {
-    if (plan.list != ListKind::kPriority || !header_matches(plan, *header)) continue;
-    const std::uint64_t rlength = header->message->descriptor.length;
-    claim(own, portal, *header, plan, once);
-    entry.state = EntryState::kGone;
-    if (once) return Status::kOk;
-    entry.state = EntryState::kLinked;
-    if (!moves) continue;
-    entry.local_offset = std::min(entry.local_offset + rlength, plan.region.length());
-    if (plan.region.length() - entry.local_offset >= plan.min_free) continue;
-    entry.state = EntryState::kGone;
-    if ((plan.options & kEntryEventUnlinkDisable) == 0) post(own, portal.eq, entry_event(plan, EventKind::kAutoUnlink));
-    return Status::kOk;
+  entry.local_offset = local_offset;
+  entry.pending = static_cast<int>(found.size());
+  if (used_up) entry.state = EntryState::kUnlinking;
+  for (ModelHeader* header : found) {
+    header->appended = &entry;
+    claim(own, portal, *header, plan);
   }
-  (plan.list == ListKind::kPriority ? portal.priority : portal.overflow).push_back(&entry);
+  if (used_up) return Status::kOk;
+  list.push_back(&entry);
   if ((plan.options & kEntryEventLinkDisable) == 0) post(own, portal.eq, entry_event(plan, EventKind::kLink));
   return Status::kOk;
 }
@@ -81,28 +84,38 @@ Status Model::unlink(std::size_t process, Handle handle) {
 void Model::search(std::size_t process, const EntryPlan& plan, SearchOperation operation) {
   ModelProcess& own = processes[process];
   ModelPortal& portal = own.portals.at(plan.pt_index);
-  const bool told = (plan.options & kEntryEventCommDisable) == 0;
-  const bool told_success = told && (plan.options & kEntryEventSuccessDisable) == 0;
-  EntryPlan claimer = plan;
-  claimer.options &= ~kEntryEventCtOverflow;  // A match is counted once, below.
-  const auto waiting = portal.unexpected;
+  const bool told_success = (plan.options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0;
+  const bool once = (plan.options & kEntryUseOnce) != 0;
+  const auto unended = std::make_shared<int>(0);
+  bool found = false;
+  const auto waiting = portal.unexpected;  // A copy: claims take headers out.
   for (ModelHeader* header : waiting) {
-    if (!header_matches(plan, *header)) continue;
+    if (!header_matches(plan, *header) || (once && found)) continue;
+    found = true;
     if (operation == SearchOperation::kDelete) {
-      claim(own, portal, *header, claimer, false);
-    } else if (told_success) {
+      if (!once && !header->complete) {
+        header->unended = unended;
+        ++*unended;
+      }
+      claim(own, portal, *header, plan);
+      continue;
+    }
+    if (told_success) {
       Event event = event_of(own, *header->message);
       event.type = EventKind::kSearch;
       event.user_ptr = reinterpret_cast<void*>(plan.name);
       post(own, portal.eq, event);
     }
     count(own, plan.ct, true, 1);
-    if ((plan.options & kEntryUseOnce) != 0) return;
   }
+  if (*unended == 0 && !(once && found)) end_search(own, plan);
+}
+
+void Model::end_search(ModelProcess& process, const EntryPlan& plan) {
   Event end = entry_event(plan, EventKind::kSearch);
   end.ni_fail_type = NiFail::kNoMatch;
-  if (told) post(own, portal.eq, end);
-  count(own, plan.ct, false, 1);
+  if ((plan.options & kEntryEventCommDisable) == 0) post(process, process.portals.at(plan.pt_index).eq, end);
+  count(process, plan.ct, false, 1);
 }
 
 }  // namespace portofu::simulation

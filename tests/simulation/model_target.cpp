@@ -357,24 +357,23 @@ void Model::tell_overflow(ModelProcess& process, ModelHeader& header) {
   event.type = overflow_kind(event.type);
   event.user_ptr = reinterpret_cast<void*>(claimer.name);
   if ((claimer.options & (kEntryEventOverDisable | kEntryEventSuccessDisable)) == 0) post(process, eq, event);
+  if (header.appended == nullptr) {  // 3.12.4: each match is counted once, and the end told behind all of them.
+    count(process, claimer.ct, true, 1);
+    if (header.unended != nullptr && --*header.unended == 0) end_search(process, claimer);
+    return;
+  }
   if ((claimer.options & kEntryEventCtOverflow) != 0) {
     count(process, claimer.ct, true, (claimer.options & kEntryEventCtBytes) != 0 ? event.mlength : 1);
   }
-  if (!header.unlink_follows || (claimer.options & kEntryEventUnlinkDisable) != 0) return;
-  Event unlink;
-  unlink.type = EventKind::kAutoUnlink;
-  unlink.pt_index = claimer.pt_index;
-  unlink.user_ptr = reinterpret_cast<void*>(claimer.name);
-  post(process, eq, unlink);
+  --header.appended->pending;
+  advance_unlink(process, *header.appended);
 }
 
 /// An append or search takes the header; its event comes when the data is there (2.5).
-void Model::claim(ModelProcess& process, ModelPortal& portal, ModelHeader& header, const EntryPlan& claimer,
-                  bool unlink_follows) {
+void Model::claim(ModelProcess& process, ModelPortal& portal, ModelHeader& header, const EntryPlan& claimer) {
   remove_from(portal.unexpected, &header);
   header.claimed = true;
   header.claimer = claimer;
-  header.unlink_follows = unlink_follows;
   if (!header.complete) return;
   tell_overflow(process, header);
   forget(process, header);

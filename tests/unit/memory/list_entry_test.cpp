@@ -1,4 +1,4 @@
-// Headers that are used again.
+// Headers that are used again, and those that a search has claimed.
 
 #include "engine/memory/list_entry.h"
 
@@ -35,6 +35,19 @@ TEST(SpareHeaders, Take__never_gives_one_twice) {
     for (std::size_t i = 0; i < kCount; ++i) taken.push_back(spare.take());
     EXPECT_EQ(std::set(taken.begin(), taken.end()).size(), kCount);
     for (UnexpectedHeader* header : taken) spare.give(header);
+  }
+}
+
+TEST(UnexpectedHeader, Search__has_no_more_when_the_last_of_its_headers_leaves_in_any_order) {
+  for (const std::vector<std::size_t>& order :
+       {std::vector<std::size_t>{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}) {
+    std::vector<UnexpectedHeader> headers(3);
+    headers[0].join_search(nullptr);
+    headers[1].join_search(&headers[0]);
+    headers[2].join_search(&headers[1]);
+    EXPECT_FALSE(headers[order[0]].leave_search());
+    EXPECT_FALSE(headers[order[1]].leave_search());
+    EXPECT_TRUE(headers[order[2]].leave_search());
   }
 }
 

@@ -99,7 +99,7 @@ TEST_F(CloseInterfaceTest, Unexpected_headers__are_freed_complete_or_not) {
   EXPECT_EQ(peer().request_stream.mode, ArrivalMode::kIdle);
 }
 
-// The leak checker of the asan preset judges this one and the next.
+// The leak checker of the asan preset judges this one and the next two.
 TEST_F(CloseInterfaceTest, Unexpected_header__that_was_taken_before_its_message_is_complete_is_freed) {
   begin_unexpected();
   append(entry(kEntryOpPut | kEntryUseOnce));
@@ -107,6 +107,18 @@ TEST_F(CloseInterfaceTest, Unexpected_header__that_was_taken_before_its_message_
   ASSERT_EQ(ni.unexpected_count, 1u);
   close();
   receive(data_header(kPacketBytes, kPacketBytes));
+}
+
+TEST_F(CloseInterfaceTest, Unexpected_headers__that_a_search_has_claimed_are_freed) {
+  append(entry(kEntryOpPut, ListKind::kOverflow));
+  receive(put_header(2 * kPacketBytes));
+  receive(put_header(2 * kPacketBytes), kOther);
+  search_entries(core, ni, entry(), SearchOperation::kDelete);
+  ASSERT_EQ(ni.unexpected_count, 2u);
+  EXPECT_THAT(kinds(), ElementsAre());
+  close();
+  receive(data_header(kPacketBytes, kPacketBytes));
+  receive(data_header(kPacketBytes, kPacketBytes), kOther);
 }
 
 TEST_F(CloseInterfaceTest, Unexpected_header__of_a_get_that_was_taken_before_its_reply_has_left_is_freed) {

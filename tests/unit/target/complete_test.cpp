@@ -36,8 +36,16 @@ class CompleteTest : public CoreTest {
     const ListEntry* live = ni.entries.find(handle);
     return live != nullptr ? live->state : ni.entries.find_stale(handle)->state;
   }
-  void claim(Arrival& arrival, const OverflowClaim& claim) {
-    claim_header(core, ni, portal, *arrival.unexpected, claim);
+  /// A use-once search of `taker` takes the header.
+  void claim(UnexpectedHeader& header) {
+    claim_header(core, ni, portal, header, {.by = ClaimedBy::kSearch, .user_ptr = &taker});
+  }
+  /// A use-once entry of `taker` takes the header that is there.
+  void append_taker(std::uint32_t options) {
+    EntryRequest request = entry(kPutsAndGets | kEntryUseOnce | options);
+    request.user_ptr = &taker;
+    append(std::move(request));
+    EXPECT_TRUE(portal.unexpected.empty());
   }
 
   int taker = 0;  ///< Its address is the user_ptr of whoever takes a header.
@@ -199,7 +207,7 @@ TEST_F(CompleteTest, Overflow_entry__Unlinked_to_Gone_tells_AUTO_FREE_when_its_l
   complete(arrival);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink));
   EXPECT_EQ(state(handle), EntryState::kUnlinked);
-  claim_header(core, ni, portal, *header, {&taker, 0, 0, false});
+  claim(*header);
   const Event overflow = next_event();
   EXPECT_EQ(overflow.type, EventKind::kPutOverflow);
   EXPECT_EQ(overflow.user_ptr, &taker);
@@ -219,9 +227,7 @@ TEST_F(CompleteTest, Overflow_entry__AUTO_FREE_waits_for_every_header) {
   complete_put();
   complete_put();
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kPut, EventKind::kAutoUnlink));
-  auto take_first = [this] {
-    claim_header(core, ni, portal, static_cast<UnexpectedHeader&>(*portal.unexpected.first()), {});
-  };
+  auto take_first = [this] { claim(static_cast<UnexpectedHeader&>(*portal.unexpected.first())); };
   take_first();
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow));
   take_first();
@@ -233,7 +239,7 @@ TEST_F(CompleteTest, Overflow_entry__AUTO_FREE_is_disabled_with_unlink_events_or
   Arrival arrival = matched(put_header(8));
   UnexpectedHeader* header = arrival.unexpected;
   complete(arrival);
-  claim_header(core, ni, portal, *header, {});
+  claim(*header);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kPutOverflow));
   append(entry(kPutsAndGets | kEntryUseOnce | kEntryUnexpectedHdrDisable, ListKind::kOverflow));
   complete_put();
@@ -243,8 +249,7 @@ TEST_F(CompleteTest, Overflow_entry__AUTO_FREE_is_disabled_with_unlink_events_or
 TEST_F(CompleteTest, Header_taken_early__is_told_when_its_message_is_complete) {
   append(entry(kPutsAndGets | kEntryUseOnce, ListKind::kOverflow));
   Arrival arrival = matched(put_header(8));
-  claim(arrival, {&taker, kEntryEventCtOverflow | kEntryEventCtBytes, ct, true});
-  EXPECT_TRUE(portal.unexpected.empty());
+  append_taker(kEntryEventCtOverflow | kEntryEventCtBytes);
   EXPECT_THAT(kinds(), IsEmpty());
   EXPECT_EQ(ni.unexpected_count, 1u) << "claimed ones count";
   complete(arrival);
@@ -258,7 +263,7 @@ TEST_F(CompleteTest, Header_taken_early__is_told_when_its_message_is_complete) {
 TEST_F(CompleteTest, Header_taken_early__tells_how_the_message_ended) {
   append(entry(kPutsAndGets, ListKind::kOverflow));
   Arrival arrival = matched(put_header(8));
-  claim(arrival, {&taker, kEntryEventCtOverflow | kEntryEventSuccessDisable, ct, false});
+  append_taker(kEntryEventCtOverflow | kEntryEventSuccessDisable);
   arrival.mlength = 3;
   complete(arrival, NiFail::kUndeliverable);
   EXPECT_EQ(next_event().type, EventKind::kPut);
@@ -277,7 +282,7 @@ TEST_F(CompleteTest, Header_taken_late__tells_how_the_message_ended) {
   complete(arrival, NiFail::kSegv);
   next_event();
   EXPECT_TRUE(header->complete);
-  claim_header(core, ni, portal, *header, {&taker, 0, 0, false});
+  claim(*header);
   const Event overflow = next_event();
   EXPECT_EQ(overflow.ni_fail_type, NiFail::kSegv);
   EXPECT_EQ(overflow.mlength, 3u);
@@ -291,7 +296,7 @@ TEST_F(CompleteTest, Overflow_event__kinds_and_lists) {
        {put_header(4), get_header(4, 1), atomic_header(PacketType::kAtomic, kSum, kInt32, 4),
         atomic_header(PacketType::kFetchAtomic, kSum, kInt32, 4)}) {
     Arrival arrival = matched(header);
-    claim(arrival, {});
+    claim(*arrival.unexpected);
     complete(arrival);
     const Event communication = next_event();
     EXPECT_EQ(communication.ptl_list, ListKind::kOverflow);
@@ -303,7 +308,7 @@ TEST_F(CompleteTest, Overflow_event__can_be_disabled_by_the_taker) {
   append(entry(kPutsAndGets | kEntryEventCommDisable, ListKind::kOverflow));
   for (const std::uint32_t options : {kEntryEventOverDisable, kEntryEventSuccessDisable}) {
     Arrival arrival = matched(put_header(8));
-    claim(arrival, {&taker, options, ct, false});
+    append_taker(options | kEntryEventUnlinkDisable);
     complete(arrival);
     EXPECT_THAT(kinds(), IsEmpty());
   }
@@ -313,7 +318,7 @@ TEST_F(CompleteTest, Overflow_event__can_be_disabled_by_the_taker) {
 TEST_F(CompleteTest, AUTO_UNLINK_of_the_taker__can_be_disabled) {
   append(entry(kPutsAndGets | kEntryEventCommDisable, ListKind::kOverflow));
   Arrival arrival = matched(put_header(8));
-  claim(arrival, {&taker, kEntryEventUnlinkDisable, 0, true});
+  append_taker(kEntryEventUnlinkDisable);
   complete(arrival);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow));
 }

@@ -29,6 +29,7 @@ class ListEntriesTest : public CoreTest {
     header.hdr_data = hdr_data;
     receive(header);
   }
+  std::size_t entry_count() const { return portal.priority.size() + portal.overflow.size(); }
   void search(SearchOperation operation, std::uint32_t options, std::uint64_t match_bits = kBits) {
     EntryRequest request = entry(options);
     request.criteria.match_bits = match_bits;
@@ -52,7 +53,7 @@ TEST_F(ListEntriesTest, Append__links_the_entry_and_says_so) {
   ASSERT_NE(linked, nullptr);
   EXPECT_EQ(linked->state, EntryState::kLinked);
   EXPECT_EQ(linked->handle, handle);
-  EXPECT_EQ(portal.entry_count, 1u);
+  EXPECT_EQ(entry_count(), 1u);
 }
 
 TEST_F(ListEntriesTest, Append__can_be_silent) {
@@ -70,16 +71,53 @@ TEST_F(ListEntriesTest, Append__min_free_counts_for_managed_entries_only) {
   EXPECT_EQ(ni.entries.find(append(std::move(managed)))->min_free, 10u);
 }
 
-TEST_F(ListEntriesTest, Append__is_refused_at_the_limits) {
+TEST_F(ListEntriesTest, Append__is_refused_if_its_list_is_full) {
   ni.limits.max_list_size = 2;
+  for (const ListKind list : {ListKind::kPriority, ListKind::kOverflow}) {
+    Handle handle = 0;
+    append(entry(kPutsAndGets, list));
+    append(entry(kPutsAndGets, list));
+    EXPECT_EQ(append_openly(entry(kPutsAndGets, list), &handle), Status::kListTooLong);
+  }
+  EXPECT_EQ(entry_count(), 4u);
+  EXPECT_EQ(ni.entries.live_count(), 4u);
+}
+
+TEST_F(ListEntriesTest, Append__is_refused_if_there_is_no_entry_left) {
+  ni.entries.set_limit(2);
   Handle handle = 0;
   append(entry());
   append(entry(kPutsAndGets, ListKind::kOverflow));
-  EXPECT_EQ(append_openly(entry(), &handle), Status::kListTooLong);
-  ni.limits.max_list_size = 100;
-  ni.entries.set_limit(2);
   EXPECT_EQ(append_openly(entry(), &handle), Status::kNoSpace);
-  EXPECT_EQ(portal.entry_count, 2u);
+  EXPECT_EQ(entry_count(), 2u);
+}
+
+TEST_F(ListEntriesTest, Append__of_what_headers_use_up_needs_no_place_in_a_list) {
+  ni.limits.max_list_size = 1;
+  append_overflow();
+  receive_unexpected(8, 1);
+  for (std::uint64_t i = 2; i < 5; ++i) receive_unexpected(16, i);
+  EntryRequest other = entry(kPutsAndGets | kEntryEventLinkDisable);
+  other.criteria.match_bits = kBits + 1;
+  append(std::move(other));
+  Handle handle = 0;
+  EXPECT_EQ(append_openly(entry(kPutsAndGets), &handle), Status::kListTooLong);
+  EXPECT_EQ(portal.unexpected.size(), 4u) << "and none of them is taken";
+  EXPECT_EQ(append_openly(entry(kPutsAndGets | kEntryUseOnce), &handle), Status::kOk);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kAutoUnlink));
+  for (const std::uint64_t length : {49, 48, 47}) {  // Three messages of 16 bytes are there.
+    EntryRequest request = entry(kPutsAndGets | kEntryManageLocal | kEntryLocalIncUhRlength);
+    request.segment.describe(memory.data(), length);
+    request.min_free = 1;
+    const bool is_used_up = length <= 48;
+    EXPECT_EQ(append_openly(std::move(request), &handle), is_used_up ? Status::kOk : Status::kListTooLong);
+    if (!is_used_up) continue;
+    EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kPutOverflow, EventKind::kPutOverflow,
+                                     EventKind::kAutoUnlink));
+    break;
+  }
+  EXPECT_EQ(append_openly(entry(kPutsAndGets | kEntryUseOnce), &handle), Status::kListTooLong) << "it finds no header";
+  EXPECT_EQ(ni.entries.live_count(), 2u);
 }
 
 TEST_F(ListEntriesTest, Append_use_once__takes_the_first_header_and_is_never_linked) {
@@ -99,7 +137,7 @@ TEST_F(ListEntriesTest, Append_use_once__takes_the_first_header_and_is_never_lin
   EXPECT_EQ(unlink.type, EventKind::kAutoUnlink);
   EXPECT_EQ(unlink.user_ptr, &caller);
   EXPECT_THAT(kinds(), IsEmpty()) << "no LINK";
-  EXPECT_EQ(portal.entry_count, 1u);
+  EXPECT_EQ(entry_count(), 1u);
   EXPECT_EQ(portal.unexpected.size(), 1u);
   EXPECT_EQ(ni.unexpected_count, 1u);
   EXPECT_EQ(ni.entries.find(handle), nullptr);
@@ -141,7 +179,49 @@ TEST_F(ListEntriesTest, Append__of_a_header_still_arriving_is_told_when_it_is_co
   EXPECT_TRUE(portal.unexpected.empty());
   EXPECT_THAT(kinds(), IsEmpty());
   append(entry(kPutsAndGets | kEntryUseOnce));  // Finds nothing more, and waits for the next message.
-  EXPECT_EQ(portal.entry_count, 2u);
+  EXPECT_EQ(entry_count(), 2u);
+  receive(data_header(kPacketBytes, kPacketBytes));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kAutoUnlink));
+}
+
+TEST_F(ListEntriesTest, Append_persistent__is_in_use_while_a_header_that_it_claimed_is_incomplete) {
+  append_overflow();
+  receive(put_header(2 * kPacketBytes));
+  EntryRequest request = entry();
+  request.user_ptr = &caller;
+  Handle handle = 0;
+  EXPECT_EQ(append_openly(std::move(request), &handle), Status::kOk);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kLink));
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse);
+  receive(data_header(kPacketBytes, kPacketBytes));
+  EXPECT_EQ(next_event().user_ptr, &caller);
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kOk);
+}
+
+TEST_F(ListEntriesTest, Append_managed__that_incomplete_headers_fill_tells_AUTO_UNLINK_behind_their_events) {
+  append_overflow();
+  receive_unexpected(8);
+  receive(put_header(2 * kPacketBytes));
+  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal | kEntryLocalIncUhRlength);
+  request.min_free = kMemoryBytes - 2 * kPacketBytes;
+  const Handle handle = append(std::move(request));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow));
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse);
+  EXPECT_TRUE(portal.priority.empty());
+  receive(data_header(kPacketBytes, kPacketBytes));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kAutoUnlink));
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse) << "kGone";
+}
+
+TEST_F(ListEntriesTest, Append_managed__that_a_later_message_fills_tells_AUTO_UNLINK_behind_its_overflow_events) {
+  append_overflow();
+  receive(put_header(2 * kPacketBytes));
+  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal);
+  request.min_free = kMemoryBytes;
+  append(std::move(request));
+  receive(put_header(8), kOther);
+  EXPECT_TRUE(portal.priority.empty());
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut)) << "AUTO_UNLINK waits for the other message";
   receive(data_header(kPacketBytes, kPacketBytes));
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kAutoUnlink));
 }
@@ -206,7 +286,7 @@ TEST_F(ListEntriesTest, Unlink__takes_the_entry_out) {
   for (const ListKind list : {ListKind::kPriority, ListKind::kOverflow}) {
     const Handle handle = append(entry(kPutsAndGets, list));
     EXPECT_EQ(unlink_entry(core, ni, handle), Status::kOk);
-    EXPECT_EQ(portal.entry_count, 0u);
+    EXPECT_FALSE(portal.has_entries());
     EXPECT_EQ(unlink_entry(core, ni, handle), Status::kArgInvalid) << "twice is a mistake";
   }
   receive_put(8);
@@ -298,15 +378,78 @@ TEST_F(ListEntriesTest, Search_delete__takes_the_header_and_frees_its_entry) {
   EXPECT_EQ(successes(), 1u) << "counted once";
 }
 
-TEST_F(ListEntriesTest, Search_delete__of_a_message_still_arriving_tells_at_its_end) {
+TEST_F(ListEntriesTest, Search_delete__of_a_message_still_arriving_tells_and_counts_at_its_end) {
   append_overflow();
   receive(put_header(2 * kPacketBytes));
-  search(SearchOperation::kDelete, kPutsAndGets | kEntryUseOnce);
+  search(SearchOperation::kDelete, kPutsAndGets | kEntryUseOnce | kEntryEventCtOverflow);
+  EXPECT_TRUE(portal.unexpected.empty());
   EXPECT_THAT(kinds(), IsEmpty());
-  EXPECT_EQ(successes(), 1u);
+  EXPECT_EQ(successes(), 0u);
   receive(data_header(kPacketBytes, kPacketBytes));
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow)) << "and no AUTO_UNLINK: nothing was linked";
   EXPECT_EQ(successes(), 1u);
+  EXPECT_EQ(failures(), 0u);
+}
+
+TEST_F(ListEntriesTest, Search_delete__persistent_ends_behind_all_that_it_has_claimed) {
+  append_overflow();
+  const ProcessId third{kOther.nid, kOther.pid + 1};
+  for (const ProcessId source : {kPeer, kOther, third}) receive(put_header(2 * kPacketBytes), source);
+  search(SearchOperation::kDelete, kPutsAndGets);
+  search(SearchOperation::kDelete, kPutsAndGets);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSearch)) << "of the second, which has found nothing";
+  for (const ProcessId source : {kOther, kPeer, third}) {
+    EXPECT_EQ(failures(), 1u);
+    EXPECT_THAT(kinds(), IsEmpty());
+    receive(data_header(kPacketBytes, kPacketBytes), source);
+    EXPECT_EQ(next_event().type, EventKind::kPutOverflow);
+  }
+  EXPECT_EQ(successes(), 3u);
+  EXPECT_EQ(failures(), 2u);
+  const Event end = next_event();
+  EXPECT_EQ(end.type, EventKind::kSearch);
+  EXPECT_EQ(end.ni_fail_type, NiFail::kNoMatch);
+  EXPECT_EQ(end.user_ptr, &caller);
+  EXPECT_EQ(end.pt_index, kPt);
+  EXPECT_EQ(ni.unexpected_count, 0u);
+}
+
+TEST_F(ListEntriesTest, Search_delete__persistent_tells_at_once_of_what_is_complete) {
+  append_overflow();
+  receive(put_header(2 * kPacketBytes));
+  receive(put_header(8), kOther);
+  search(SearchOperation::kDelete, kPutsAndGets);
+  EXPECT_EQ(next_event().initiator, kOther);
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(successes(), 1u);
+  EXPECT_EQ(failures(), 0u);
+  receive(data_header(kPacketBytes, kPacketBytes));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kSearch));
+}
+
+TEST_F(ListEntriesTest, Search_delete__persistent_ends_also_if_a_sender_dies) {
+  append_overflow();
+  receive(put_header(2 * kPacketBytes));
+  search(SearchOperation::kDelete, kPutsAndGets);
+  close_source(core, &peer());
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kNoMatch);
+  EXPECT_EQ(successes(), 1u) << "3.12.4: a match";
+  EXPECT_EQ(failures(), 1u);
+}
+
+TEST_F(ListEntriesTest, Search_only__tells_of_a_message_that_is_still_arriving) {
+  append_overflow();
+  receive(put_header(2 * kPacketBytes));
+  search(SearchOperation::kOnly, kPutsAndGets);
+  const Event event = next_event();
+  EXPECT_EQ(event.ni_fail_type, NiFail::kOk);
+  EXPECT_EQ(event.rlength, 2 * kPacketBytes);
+  EXPECT_EQ(event.mlength, 2 * kPacketBytes) << "what will have been delivered";
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kNoMatch);
+  EXPECT_EQ(portal.unexpected.size(), 1u);
+  receive(data_header(kPacketBytes, kPacketBytes));
+  EXPECT_THAT(kinds(), IsEmpty());
 }
 
 TEST_F(ListEntriesTest, Search_delete__persistent_takes_all) {
@@ -327,162 +470,6 @@ TEST_F(ListEntriesTest, Search__events_can_be_disabled) {
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kNoMatch);
   EXPECT_EQ(successes(), 2u);
   EXPECT_EQ(failures(), 2u);
-}
-
-/// Entries as an endpoint of libfabric has them.
-class TakenDataTest : public ListEntriesTest {
- protected:
-  static constexpr std::uint32_t kTaker = kEntryOpPut | kEntryTakesData | kEntryEventLinkDisable;
-
-  void SetUp() override {
-    EntryRequest own = entry(
-        kPutsAndGets | kEntryOwnMemory | kEntryEventCommDisable | kEntryEventLinkDisable | kEntryEventUnlinkDisable,
-        ListKind::kOverflow);
-    own.segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
-    own.criteria = kAnyMessage;
-    append(std::move(own));
-  }
-  bool holds_pattern(std::uint64_t at, std::uint64_t bytes) const {
-    const std::vector<std::byte> wanted = pattern_bytes(0, bytes);
-    return std::equal(wanted.begin(), wanted.end(), memory.begin() + static_cast<std::ptrdiff_t>(at));
-  }
-};
-
-TEST_F(TakenDataTest, Append__gets_an_unexpected_message_as_if_it_arrived_now) {
-  receive_put(kPacketBytes + 100);
-  EXPECT_THAT(kinds(), IsEmpty());
-  EntryRequest request = entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable);
-  request.user_ptr = &caller;
-  append(std::move(request));
-  const Event event = next_event();
-  EXPECT_EQ(event.type, EventKind::kPut);
-  EXPECT_EQ(event.ptl_list, ListKind::kPriority);
-  EXPECT_EQ(event.start, memory.data());
-  EXPECT_EQ(event.user_ptr, &caller);
-  EXPECT_EQ(event.mlength, kPacketBytes + 100);
-  EXPECT_TRUE(holds_pattern(0, kPacketBytes + 100));
-  EXPECT_EQ(ni.unexpected_count, 0u);
-  EXPECT_EQ(portal.entry_count, 1u);
-}
-
-TEST_F(TakenDataTest, Append__waits_for_a_message_that_is_still_arriving) {
-  receive(put_header(kPacketBytes + 8));
-  append(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable));
-  EXPECT_THAT(kinds(), IsEmpty());
-  receive(data_header(kPacketBytes, 8));
-  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut));
-  EXPECT_TRUE(holds_pattern(0, kPacketBytes + 8));
-  EXPECT_EQ(ni.unexpected_count, 0u);
-}
-
-TEST_F(TakenDataTest, Message__longer_than_its_entry_is_a_failure) {
-  for (const bool unexpected : {true, false}) {
-    if (unexpected) receive_put(kMemoryBytes + 8);
-    append(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable | kEntryEventSuccessDisable));
-    if (!unexpected) receive_put(kMemoryBytes + 8);
-    const Event event = next_event();
-    EXPECT_EQ(event.ni_fail_type, NiFail::kTruncated);
-    EXPECT_EQ(event.mlength, kMemoryBytes);
-    EXPECT_EQ(event.rlength, kMemoryBytes + 8);
-  }
-}
-
-TEST_F(TakenDataTest, Managed_entry__takes_messages_until_it_is_used_up) {
-  receive_put(100);
-  EntryRequest request = entry(kTaker | kEntryManageLocal);
-  request.min_free = kMemoryBytes - 150;
-  append(std::move(request));
-  receive_put(100);
-  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kPut, EventKind::kAutoUnlink));
-  EXPECT_TRUE(holds_pattern(0, 100));
-  EXPECT_TRUE(holds_pattern(100, 100));
-}
-
-TEST_F(TakenDataTest, Held_header__is_found_by_nobody_else_and_taken_later) {
-  receive_unexpected(8, 1);
-  receive_unexpected(8, 2);
-  UnexpectedHeader* header = find_header(ni, kPt, entry().criteria);
-  ASSERT_NE(header, nullptr);
-  EXPECT_EQ(header->hdr_data, 1u);
-  hold_header(ni, kPt, *header);
-  append(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable));
-  EXPECT_EQ(next_event().hdr_data, 2u);
-  Handle handle = 0;
-  EXPECT_EQ(take_held(core, ni, *header, entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable), &handle),
-            Status::kOk);
-  EXPECT_EQ(next_event().hdr_data, 1u);
-  EXPECT_EQ(ni.unexpected_count, 0u);
-}
-
-TEST_F(TakenDataTest, Held_header__that_is_dropped_tells_nobody) {
-  receive(put_header(kPacketBytes + 8));
-  UnexpectedHeader* header = find_header(ni, kPt, entry().criteria);
-  ASSERT_NE(header, nullptr);
-  hold_header(ni, kPt, *header);
-  drop_held(core, ni, *header);
-  EXPECT_EQ(ni.unexpected_count, 1u);
-  receive(data_header(kPacketBytes, 8));
-  EXPECT_EQ(ni.unexpected_count, 0u);
-  EXPECT_THAT(kinds(), IsEmpty());
-}
-
-TEST_F(TakenDataTest, Held_header__ends_with_its_interface) {
-  receive_unexpected(8, 1);
-  UnexpectedHeader* header = find_header(ni, kPt, entry().criteria);
-  ASSERT_NE(header, nullptr);
-  hold_header(ni, kPt, *header);
-  EXPECT_EQ(portal.held.size(), 1u);
-  drop_held(core, ni, *header);
-  EXPECT_TRUE(portal.held.empty());
-  EXPECT_EQ(ni.unexpected_count, 0u);
-}
-
-TEST_F(TakenDataTest, Atomic__needs_an_entry_that_waits) {
-  receive(atomic_header(PacketType::kAtomic, static_cast<std::uint8_t>(AtomicOperation::kSum),
-                        static_cast<std::uint8_t>(AtomicType::kInt32), 4));
-  EXPECT_EQ(ni.unexpected_count, 0u);
-  EXPECT_EQ(status(StatusRegister::kDropCount), 1);
-}
-
-/// Two indices with one portal table entry, as a shared receive context has them.
-class SharedPortalTest : public TakenDataTest {
- protected:
-  void SetUp() override {
-    TakenDataTest::SetUp();
-    portal.eq_handle = 0;
-    ni.portal_table[kSecond] = ni.portal_table[kPt];
-    ni.inlets = std::make_unique<Inlets>();
-    (*ni.inlets)[kPt] = {eq, ct};
-    (*ni.inlets)[kSecond] = {second_eq, second_ct};
-  }
-  void append_shared() {
-    EntryRequest request = entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable | kEntryEventCtComm);
-    request.ct_handle = 0;
-    append(std::move(request));
-  }
-  void receive_at(std::uint16_t pt_index) {
-    PacketHeader header = put_header(8);
-    header.pt_index = pt_index;
-    receive(header);
-  }
-
-  static constexpr std::uint16_t kSecond = kPt + 1;
-  const Handle second_eq = make_eq(ni);
-  const Handle second_ct = make_ct(ni);
-};
-
-TEST_F(SharedPortalTest, Message__is_told_and_counted_where_it_came) {
-  for (const bool unexpected : {false, true}) {
-    if (unexpected) receive_at(kSecond);
-    append_shared();
-    if (!unexpected) receive_at(kSecond);
-    EXPECT_EQ(next_event(second_eq).pt_index, kSecond);
-  }
-  append_shared();
-  receive_at(kPt);
-  EXPECT_EQ(next_event(eq).pt_index, kPt);
-  EXPECT_EQ(successes(), 1u);
-  EXPECT_EQ(ni.cts.find(second_ct)->success(), 2u);
 }
 
 }  // namespace

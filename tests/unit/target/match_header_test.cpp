@@ -172,18 +172,18 @@ TEST_F(MatchHeaderTest, Refused_by_permission_or_operation__leaves_the_entry_as_
   EXPECT_EQ(match(get_header(8, 7)), Refusal::kOperation);
   EXPECT_EQ(at(handle).state, EntryState::kLinked);
   EXPECT_EQ(at(handle).pending, 0u);
-  EXPECT_EQ(portal.entry_count, 1u);
+  EXPECT_TRUE(portal.has_entries());
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
 }
 
 TEST_F(MatchHeaderTest, Use_once__leaves_its_list_with_its_message) {
   for (const ListKind list : {ListKind::kPriority, ListKind::kOverflow}) {
     const Handle handle = append(entry(kPutsAndGets | kEntryUseOnce, list));
-    EXPECT_EQ(portal.entry_count, 1u);
+    EXPECT_TRUE(portal.has_entries());
     EXPECT_EQ(match(put_header(8)), Refusal::kNone);
     EXPECT_EQ(at(handle).state, EntryState::kUnlinking);
     EXPECT_EQ(at(handle).pending, 1u);
-    EXPECT_EQ(portal.entry_count, 0u);
+    EXPECT_FALSE(portal.has_entries());
     EXPECT_EQ(portal.in_progress, 1u);
     EXPECT_EQ(match(put_header(8)), Refusal::kNoMatch);
     arrival = Arrival();
@@ -223,7 +223,7 @@ TEST_F(MatchHeaderTest, Managed_locally__unlinks_itself_when_less_than_min_free_
   match(put_header(1));
   EXPECT_EQ(at(handle).state, EntryState::kUnlinking);
   EXPECT_EQ(at(handle).pending, 2u);
-  EXPECT_EQ(portal.entry_count, 0u);
+  EXPECT_FALSE(portal.has_entries());
 }
 
 TEST_F(MatchHeaderTest, Unexpected_headers__no_more_than_the_interface_grants) {
