@@ -18,11 +18,12 @@ namespace {
 
 /// On duty. Throws bad_alloc without memory; then it is not open.
 void open_receiving(Core& core, Endpoint& ep, AddressVector* av) {
+  const bool receives = (ep.rx->access & FI_RECV) != 0;
   ep.rx->av = av;
-  ep.rx->enabled = ep.srx == nullptr && (ep.rx->access & FI_RECV) != 0;
+  ep.rx->enabled = ep.srx == nullptr && receives;
   open_receive_half(core, *ep.rx);
   try {
-    if (ep.srx != nullptr) join(core, *ep.srx->shared, *ep.rx);
+    if (ep.srx != nullptr && receives) join(core, *ep.srx->shared, *ep.rx);
   } catch (...) {
     withdraw_receive(core, *ep.rx);
     throw;
@@ -83,10 +84,7 @@ void let_go_all(const Receive& rx) {
 void close_halves(Endpoint& ep) {
   Engine& engine = *ep.domain->engine;
   engine.flush(Engine::kLingerNs);
-  if (ep.srx != nullptr && ep.rx->open) {
-    const Engine::Duty duty(engine);
-    leave(duty.core(), *ep.srx->shared, *ep.rx);
-  }
+  if (ep.srx != nullptr && ep.rx->open) leave(engine, *ep.srx->shared, *ep.rx);
   const bool quiet = !ep.rx->open || close_receive(engine, *ep.rx);
   const Engine::Duty duty(engine);
   end_waiting(duty.core(), ep);

@@ -131,10 +131,11 @@ struct Endpoint {
 
 inline Endpoint& endpoint_of(fid_ep* fid) { return *object_of<Endpoint>(fid); }
 
-/// On duty: an endpoint gets its receives from a shared context, or does so no more. To join throws bad_alloc without
-/// memory.
+/// On duty: an endpoint gets its receives from a shared context. Throws bad_alloc without memory.
 void join(Core& core, SharedReceive& shared, Receive& member);
-void leave(Core& core, SharedReceive& shared, const Receive& member);
+/// It does so no more, and what was for it takes none of the receives. Waits for messages that are arriving, for a
+/// second at most.
+void leave(Engine& engine, SharedReceive& shared, const Receive& member);
 
 /// What of some capabilities those of a context leave. Capabilities of a context that name no family of calls limit
 /// none.

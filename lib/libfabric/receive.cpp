@@ -102,10 +102,17 @@ ssize_t peek(Core& core, const Receive& rx, const ReceiveCall& call) {
   return 0;
 }
 
+/// On duty: whether somebody can be told of what a shared context receives: without endpoints nobody can.
+bool has_inlet(const Interface& ni, std::uint16_t pt_index) {
+  const Inlet& inlet = (*ni.inlets)[pt_index];
+  return inlet.eq_handle != 0 || inlet.ct_handle != 0;
+}
+
 ssize_t take_claimed(Core& core, const Receive& rx, const ReceiveCall& call) {
   auto* header = call.msg.context != nullptr ? static_cast<UnexpectedHeader*>(claimed_by(call.msg.context)) : nullptr;
   if (header == nullptr) return -FI_EINVAL;
   Interface& ni = interface_of(core);
+  if (rx.shared && !has_inlet(ni, header->pt_index)) return -FI_EOPBADSTATE;
   if ((call.flags & FI_DISCARD) != 0) {
     claimed_by(call.msg.context) = nullptr;
     tell(core, rx, call, header, NiFail::kOk);

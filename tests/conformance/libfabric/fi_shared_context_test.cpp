@@ -1,0 +1,262 @@
+// fi_endpoint(3), "shared contexts".
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+/// Two endpoints, `first` and `second`, that share their receives.
+class FiSharedContext : public Fabric {
+ protected:
+  void SetUp() override {
+    Fabric::SetUp();
+    ASSERT_EQ(fi_srx_context(domain_of_b, info->rx_attr, &srx, nullptr), 0);
+    ASSERT_EQ(fi_stx_context(domain_of_b, info->tx_attr, &stx, nullptr), 0);
+    fi_av_attr attr{};
+    ASSERT_EQ(fi_av_open(domain_of_b, &attr, &av, nullptr), 0);
+    open_member(first);
+    open_member(second);
+    to_first = a.insert(first);
+    to_second = a.insert(second);
+    from_a = first.insert(a);
+  }
+  void TearDown() override {
+    EXPECT_EQ(fi_close(&srx->fid), -FI_EBUSY);
+    EXPECT_EQ(fi_close(&stx->fid), -FI_EBUSY);
+    first.av = second.av = nullptr;
+    first.close();
+    second.close();
+    for (fid* object : {&srx->fid, &stx->fid, &av->fid}) EXPECT_EQ(fi_close(object), 0);
+    Fabric::TearDown();
+  }
+
+  void open_member(Node& node) {
+    fi_cq_attr cq_attr{};
+    cq_attr.format = FI_CQ_FORMAT_TAGGED;
+    node.av = av;
+    ASSERT_EQ(fi_cq_open(domain_of_b, &cq_attr, &node.cq, nullptr), 0);
+    info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+    ASSERT_EQ(fi_endpoint(domain_of_b, info.get(), &node.ep, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(node.ep, &av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(node.ep, &node.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    EXPECT_NE(fi_enable(node.ep), 0) << "it has no receives";
+    ASSERT_EQ(fi_ep_bind(node.ep, &srx->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(node.ep, &stx->fid, 0), 0);
+    ASSERT_EQ(fi_enable(node.ep), 0);
+  }
+
+  void close_second() {
+    second.av = nullptr;
+    second.close();
+  }
+
+  /// Returns when the message, of tag 5, is there.
+  void send_unexpected(fi_addr_t to, const int& word) {
+    const iovec piece{const_cast<int*>(&word), sizeof word};
+    const fi_msg_tagged msg{&piece, nullptr, 1, to, 5, 0, nullptr, 0};
+    ASSERT_EQ(fi_tsendmsg(a.ep, &msg, FI_TRANSMIT_COMPLETE), 0);
+    ASSERT_EQ(a.next().err, 0);
+  }
+
+  fid_ep* srx = nullptr;
+  fid_stx* stx = nullptr;
+  fid_av* av = nullptr;
+  Node first;
+  Node second;
+  fi_addr_t to_first = FI_ADDR_NOTAVAIL;
+  fi_addr_t to_second = FI_ADDR_NOTAVAIL;
+  fi_addr_t from_a = FI_ADDR_NOTAVAIL;
+  std::array<int, 4> received{};
+  const std::array<int, 4> sent{1, 2, 3, 4};
+};
+
+TEST_F(FiSharedContext, Messages_take_receives_of_all_and_are_told_at_their_endpoint) {
+  for (int& place : received) ASSERT_EQ(fi_trecv(srx, &place, sizeof place, nullptr, FI_ADDR_UNSPEC, 5, 0, &place), 0);
+  ASSERT_EQ(fi_tinject(a.ep, &sent[0], sizeof(int), to_second, 5), 0);
+  const Completion at_second = second.next();
+  EXPECT_EQ(at_second.op_context, &received[0]);
+  EXPECT_EQ(at_second.source, from_a);
+  ASSERT_EQ(fi_tinject(a.ep, &sent[1], sizeof(int), to_first, 5), 0);
+  EXPECT_EQ(first.next().op_context, &received[1]);
+  EXPECT_TRUE(second.is_quiet());
+  EXPECT_EQ(received[0], 1);
+  EXPECT_EQ(received[1], 2);
+}
+
+TEST_F(FiSharedContext, Without_endpoints_it_knows_no_source) {
+  fid_ep* lone = nullptr;
+  info->rx_attr->caps |= FI_DIRECTED_RECV;
+  ASSERT_EQ(fi_srx_context(domain_of_b, info->rx_attr, &lone, nullptr), 0);
+  EXPECT_EQ(fi_recv(lone, &received[0], sizeof(int), nullptr, from_a, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_recv(lone, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received), 0);
+  EXPECT_EQ(fi_cancel(&lone->fid, &received), 0);
+  EXPECT_EQ(fi_close(&lone->fid), 0);
+}
+
+TEST_F(FiSharedContext, Unexpected_messages_wait_for_the_shared_receives) {
+  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent[1], sizeof(int), to_first), 0);
+  ASSERT_EQ(fi_recv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
+  ASSERT_EQ(fi_recv(srx, &received[1], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[1]), 0);
+  EXPECT_EQ(second.next().op_context, &received[0]);
+  EXPECT_EQ(first.next().op_context, &received[1]);
+  EXPECT_EQ(received[1], 2);
+}
+
+TEST_F(FiSharedContext, Receives_are_posted_to_the_context_and_sends_to_the_endpoint) {
+  EXPECT_EQ(fi_recv(first.ep, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, nullptr), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_send(srx, &sent[0], sizeof(int), nullptr, to_first, nullptr), -FI_EOPBADSTATE);
+  ASSERT_EQ(fi_recv(b.ep, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(second.ep, &sent[2], sizeof(int), nullptr, second.insert(b), &received), 0);
+  EXPECT_EQ(second.next().op_context, &received);
+  EXPECT_EQ(b.next().err, 0);
+  EXPECT_EQ(received[0], 3);
+}
+
+TEST_F(FiSharedContext, Endpoint_that_leaves_leaves_the_receives_to_the_others) {
+  ASSERT_EQ(fi_recv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
+  ASSERT_EQ(fi_close(&first.ep->fid), 0);
+  ASSERT_EQ(fi_close(&first.cq->fid), 0);
+  first = {};
+  ASSERT_EQ(fi_inject(a.ep, &sent[3], sizeof(int), to_second), 0);
+  EXPECT_EQ(second.next().op_context, &received[0]);
+  ASSERT_EQ(fi_recv(srx, &received[1], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[1]), 0);
+  ASSERT_EQ(fi_cancel(&srx->fid, &received[1]), 0);
+  EXPECT_EQ(second.next().err, FI_ECANCELED);
+}
+
+/// "Completed receive operations are posted to the CQs bound to the endpoint": to those of one that is closed, nothing.
+TEST_F(FiSharedContext, Message_for_an_endpoint_that_is_closed_takes_no_receive) {
+  send_unexpected(to_second, sent[0]);
+  close_second();
+  ASSERT_EQ(fi_trecv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, 5, 0, &received[0]), 0);
+  EXPECT_TRUE(first.is_quiet());
+  ASSERT_EQ(fi_tinject(a.ep, &sent[1], sizeof(int), to_first, 5), 0);
+  EXPECT_EQ(first.next().op_context, &received[0]);
+  EXPECT_EQ(received[0], sent[1]);
+}
+
+TEST_F(FiSharedContext, New_endpoint_gets_no_message_of_one_that_had_its_number) {
+  send_unexpected(to_second, sent[0]);
+  close_second();
+  open_member(second);
+  ASSERT_EQ(fi_trecv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, 5, 0, &received[0]), 0);
+  EXPECT_TRUE(first.is_quiet());
+  EXPECT_TRUE(second.is_quiet());
+  EXPECT_EQ(fi_cancel(&srx->fid, &received[0]), 0);
+}
+
+/// fi_tagged(3), FI_CLAIM: the message is "reserved"; whoever has claimed it may have it, or discard it.
+TEST_F(FiSharedContext, Claimed_message_of_an_endpoint_that_is_closed_stays_claimed) {
+  send_unexpected(to_second, sent[2]);
+  fi_context context{};
+  fi_msg_tagged msg{};
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.tag = 5;
+  msg.context = &context;
+  ASSERT_EQ(fi_trecvmsg(srx, &msg, FI_PEEK | FI_CLAIM), 0);
+  close_second();
+  const iovec piece{&received[0], sizeof(int)};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  while (!first.is_quiet()) continue;  // It may have been told of what was found.
+  ASSERT_EQ(fi_trecvmsg(srx, &msg, FI_CLAIM), 0);
+  const Completion told = first.next();
+  EXPECT_EQ(told.err, 0);
+  EXPECT_EQ(told.op_context, &context);
+  EXPECT_EQ(received[0], sent[2]);
+}
+
+/// Of a message in the middle of its receive either the endpoint is told, or nobody, and then the receive is still
+/// there.
+TEST_F(FiSharedContext, Endpoint_that_is_closed_while_a_message_arrives_loses_no_receive) {
+  std::vector<char> large(std::size_t{16} << 20, 'm');
+  std::vector<char> room(large.size());
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(fi_recv(srx, room.data(), room.size(), nullptr, FI_ADDR_UNSPEC, &room), 0);
+    ASSERT_EQ(fi_send(a.ep, large.data(), large.size(), nullptr, to_second, &large), 0);
+    ASSERT_EQ(fi_close(&second.ep->fid), 0);
+    second.ep = nullptr;
+    a.next();
+    fi_cq_tagged_entry entry{};
+    const ssize_t told = fi_cq_read(second.cq, &entry, 1);
+    if (told == -FI_EAGAIN) {
+      ASSERT_EQ(fi_cancel(&srx->fid, &room), 0) << "it is neither told nor there";
+      EXPECT_EQ(first.next().err, FI_ECANCELED);
+    } else {
+      ASSERT_EQ(told, 1);
+      EXPECT_EQ(entry.op_context, &room);
+      EXPECT_EQ(room, large);
+      EXPECT_EQ(fi_cancel(&srx->fid, &room), -FI_ENOENT);
+    }
+    second.av = nullptr;
+    second.close();
+    open_member(second);
+    to_second = a.insert(second);
+  }
+}
+
+/// Without endpoints there is no queue in which to tell of anything.
+TEST_F(FiSharedContext, Claimed_message_waits_until_there_is_an_endpoint) {
+  send_unexpected(to_second, sent[2]);
+  fi_context context{};
+  fi_msg_tagged msg{};
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.tag = 5;
+  msg.context = &context;
+  ASSERT_EQ(fi_trecvmsg(srx, &msg, FI_PEEK | FI_CLAIM), 0);
+  close_second();
+  first.av = nullptr;
+  first.close();
+  const iovec piece{&received[0], sizeof(int)};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  EXPECT_EQ(fi_trecvmsg(srx, &msg, FI_CLAIM), -FI_EOPBADSTATE);
+  open_member(first);
+  ASSERT_EQ(fi_trecvmsg(srx, &msg, FI_CLAIM), 0);
+  EXPECT_EQ(first.next().op_context, &context);
+  EXPECT_EQ(received[0], sent[2]);
+}
+
+/// fi_getinfo(3): capabilities limit what an endpoint does, by whichever context it receives.
+TEST_F(FiSharedContext, Endpoint_that_does_not_receive_takes_no_receive) {
+  info->caps &= ~std::uint64_t{FI_RECV | FI_TAGGED};
+  info->rx_attr->caps = 0;
+  Node sender;
+  open_member(sender);
+  info->caps |= FI_RECV;
+  Node untagged;
+  open_member(untagged);
+  ASSERT_EQ(fi_trecv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, 5, 0, &received[0]), 0);
+  for (const Node& node : {sender, untagged}) {
+    const iovec piece{const_cast<int*>(&sent[0]), sizeof(int)};
+    const fi_msg_tagged msg{&piece, nullptr, 1, a.insert(node), 5, 0, nullptr, 0};
+    ASSERT_EQ(fi_tsendmsg(a.ep, &msg, FI_TRANSMIT_COMPLETE), 0);
+    EXPECT_EQ(a.next().err, FI_ECONNREFUSED);
+  }
+  EXPECT_EQ(fi_cancel(&srx->fid, &received[0]), 0);
+  EXPECT_EQ(first.next().err, FI_ECANCELED);
+  for (Node* node : {&sender, &untagged}) {
+    node->av = nullptr;
+    node->close();
+  }
+}
+
+TEST_F(FiSharedContext, Buffer_for_many_messages_serves_all) {
+  std::array<int, 2> room{};
+  const iovec piece{room.data(), sizeof room};
+  fi_msg msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.context = &room;
+  ASSERT_EQ(fi_recvmsg(srx, &msg, FI_MULTI_RECV), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
+  EXPECT_EQ(second.next().op_context, &room);
+  // What is left is less than the least room for a message, so the buffer is given back at once.
+  EXPECT_EQ(first.next().flags & FI_MULTI_RECV, FI_MULTI_RECV);
+  EXPECT_EQ(room[0], 1);
+}
+
+}  // namespace
+}  // namespace portofu::test
