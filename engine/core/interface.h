@@ -119,6 +119,7 @@ struct PortalTableEntry {
 struct Inlet {
   Handle eq_handle = 0;
   Handle ct_handle = 0;
+  bool tells_all = false;  ///< Of each success, whatever its entry says (kEntryInletDecides).
 };
 using Inlets = std::array<Inlet, kPortalTableSize>;
 
@@ -194,6 +195,12 @@ struct Interface {
     if (ct_handle != 0) [[likely]]
       return ct_handle;
     return inlets != nullptr ? (*inlets)[pt_index].ct_handle : 0;
+  }
+  /// Whether a success at an entry is told to nobody.
+  /// @param pt_index  by which the message came
+  bool is_quiet(std::uint32_t entry_options, std::uint16_t pt_index) const {
+    if ((entry_options & kEntryEventSuccessDisable) == 0) return false;
+    return (entry_options & kEntryInletDecides) == 0 || inlets == nullptr || !(*inlets)[pt_index].tells_all;
   }
   /// Memory that unexpected messages take.
   std::uint64_t unexpected_bytes() const {

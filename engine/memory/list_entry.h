@@ -35,7 +35,9 @@ inline constexpr std::uint32_t kEntryNoTruncate = 1u << 26;
 inline constexpr std::uint32_t kEntryMayAlign = 1u << 27;
 inline constexpr std::uint32_t kEntryLocalIncUhRlength = 1u << 28;
 
-/// Option bits above those of portals4.h, for libfabric.
+/// Option bits beside those of portals4.h, for libfabric.
+/// Beside kEntryEventSuccessDisable: a success is told after all where all are told (Inlet::tells_all).
+inline constexpr std::uint32_t kEntryInletDecides = 1u << 1;
 /// Each message gets memory of its own, as much as it needs; the entry's segment is the whole address space.
 inline constexpr std::uint32_t kEntryOwnMemory = 1u << 29;
 /// Unexpected messages are copied into the entry, and told as if they had arrived now. A message that does not fit

@@ -31,7 +31,7 @@ void hand_over(Core& core, Interface& ni, const PortalTableEntry& portal, Unexpe
   const std::uint64_t bytes = std::min(claim.room, header.mlength);
   if (bytes != 0 && !taker.segment.write(claim.offset, header.start, bytes)) header.ni_fail_type = NiFail::kSegv;
   const NiFail fail = outcome_of(taker, header.ni_fail_type, bytes, header.rlength);
-  const bool quiet = (taker.options & kEntryEventSuccessDisable) != 0 && fail == NiFail::kOk && !header.has_data;
+  const bool quiet = fail == NiFail::kOk && ni.is_quiet(taker.options, header.pt_index) && !header.has_data;
   if ((taker.options & kEntryEventCommDisable) == 0 && !quiet) {
     post_new_event(core, ni, ni.eq_for(portal.eq_handle, header.pt_index), [&](Event& event) {
       fill_overflow_event(header, event);

@@ -88,7 +88,7 @@ inline void fill_overflow_event(const UnexpectedHeader& header, Event& event) {
                                                         const Placement& placement) {
   const ListEntry& entry = *placement.entry;
   const NiFail fail = outcome_of(entry, placement.fail, placement.mlength, header.length);
-  const bool quiet = (entry.options & kEntryEventSuccessDisable) != 0 && fail == NiFail::kOk && !tells_data(header);
+  const bool quiet = fail == NiFail::kOk && ni.is_quiet(entry.options, header.pt_index) && !tells_data(header);
   if ((entry.options & kEntryEventCommDisable) == 0 && !quiet) {
     post_event_with(core, ni, ni.eq_for(eq_handle, header.pt_index),
                     [&](Event& event) { fill_target_event(header, type, placement, fail, event); });

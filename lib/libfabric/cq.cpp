@@ -19,6 +19,7 @@ int error_of(const Event& event) {
   switch (event.ni_fail_type) {
     case NiFail::kOk: return 0;
     case NiFail::kUndeliverable: return FI_ECONNABORTED;
+    case NiFail::kPtDisabled:
     case NiFail::kDropped: {
       const WordKind kind = kind_of(event.user_ptr);
       return kind == WordKind::kSend || kind == WordKind::kTaggedSend ? FI_ECONNREFUSED : FI_EKEYREJECTED;

@@ -45,6 +45,13 @@ Handle counter_of(const Receive& rx, const ReceiveCall& call) {
   return rx.recv_cntr != nullptr ? rx.recv_cntr->ct_handle : 0;
 }
 
+/// How its success is told. Of a receive that does not ask for a completion nobody is told; but at a shared context
+/// that is for the endpoint to say which the message is for.
+std::uint32_t telling_of(const Receive& rx, const ReceiveCall& call) {
+  if ((call.flags & FI_COMPLETION) != 0) return 0;
+  return kEntryEventSuccessDisable | (rx.shared && call.deferral == nullptr ? kEntryInletDecides : 0);
+}
+
 /// On duty. @return 0 | -FI_EINVAL
 ssize_t make_request(const Receive& rx, const ReceiveCall& call, EntryRequest* request) {
   if (!criteria_of(rx, call, &request->criteria) || !describe(call, &request->segment)) return -FI_EINVAL;
@@ -53,9 +60,8 @@ ssize_t make_request(const Receive& rx, const ReceiveCall& call, EntryRequest* r
   // What is fetched from it is fetched by atomics: nothing else that reads comes by a tag.
   const std::uint32_t reads = call.portal == PortalUse::kTagged ? kEntryOpGet : 0;
   request->options = kEntryOpPut | reads | kEntryTakesData | kEntryEventLinkDisable |
-                     (many ? kEntryManageLocal : kEntryUseOnce | kEntryEventUnlinkDisable) |
-                     ((call.flags & FI_COMPLETION) == 0 ? kEntryEventSuccessDisable : 0) |
-                     (request->ct_handle != 0 || rx.shared ? kEntryEventCtComm : 0);
+                     (many ? kEntryManageLocal : kEntryUseOnce | kEntryEventUnlinkDisable) | telling_of(rx, call) |
+                     (request->ct_handle != 0 || (rx.shared && call.deferral == nullptr) ? kEntryEventCtComm : 0);
   request->min_free = many ? std::max<std::size_t>(rx.min_multi_recv, 1) : 0;
   request->user_ptr = word_of(call);
   request->pt_index = portal_of(rx.number, call.portal);
@@ -65,8 +71,10 @@ ssize_t make_request(const Receive& rx, const ReceiveCall& call, EntryRequest* r
 /// A completion that no message makes.
 /// @param header  what was found; nullptr: nothing
 void tell(Core& core, const Receive& rx, const ReceiveCall& call, const UnexpectedHeader* header, NiFail fail) {
-  if (rx.cq == nullptr || (fail == NiFail::kOk && (call.flags & FI_COMPLETION) == 0)) return;
-  post_new_event(core, interface_of(core), rx.cq->eq_handle, [&](Event& event) {
+  Interface& ni = interface_of(core);
+  const std::uint16_t pt_index = header != nullptr ? header->pt_index : portal_of(rx.number, call.portal);
+  if (rx.cq == nullptr || (fail == NiFail::kOk && ni.is_quiet(telling_of(rx, call), pt_index))) return;
+  post_new_event(core, ni, rx.cq->eq_handle, [&](Event& event) {
     event.type = (call.flags & FI_MULTI_RECV) != 0 && fail != NiFail::kOk ? EventKind::kAutoUnlink : EventKind::kPut;
     event.user_ptr = word_of(call);
     event.pt_index = portal_of(rx.number, call.portal);

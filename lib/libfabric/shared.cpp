@@ -65,7 +65,8 @@ void adopt_arrivals(const Core& core, const SharedReceive& shared, const Receive
 }
 
 Inlet inlet_of(const Receive& rx) {
-  return {rx.cq != nullptr ? rx.cq->eq_handle : 0, rx.recv_cntr != nullptr ? rx.recv_cntr->ct_handle : 0};
+  return {rx.cq != nullptr ? rx.cq->eq_handle : 0, rx.recv_cntr != nullptr ? rx.recv_cntr->ct_handle : 0,
+          !rx.selective};
 }
 
 void set_inlet(Interface& ni, std::uint32_t number, const Inlet& inlet) {
@@ -73,12 +74,15 @@ void set_inlet(Interface& ni, std::uint32_t number, const Inlet& inlet) {
   for (const PortalUse use : kShared) (*ni.inlets)[portal_of(number, use)] = inlet;
 }
 
-/// What belongs to no member is told at the first: the end of a buffer, a receive that is canceled.
+/// What belongs to no member is told at the first: the end of a buffer, a receive that is canceled. Without members
+/// nobody is told, and so nothing is received.
 void choose_first(Interface& ni, SharedReceive& shared) {
   const Receive* first = shared.members.empty() ? nullptr : shared.members.front();
   shared.rx->cq = first != nullptr ? first->cq : nullptr;
   shared.rx->av = first != nullptr ? first->av : nullptr;
   set_inlet(ni, shared.rx->number, first != nullptr ? inlet_of(*first) : Inlet{});
+  for (const PortalUse use : kShared)
+    if (PortalTableEntry* portal = ni.portal(portal_of(shared.rx->number, use))) portal->enabled = first != nullptr;
 }
 
 int close_transmit_context(fid* object) {
@@ -142,8 +146,10 @@ int open_shared_receive(fid_domain* domain_fid, fi_rx_attr* attr, fid_ep** opene
     ep->rx->directed = attr != nullptr && (attr->caps & FI_DIRECTED_RECV) != 0;
     ep->rx->access = limited(FI_RECV | FI_MSG | FI_TAGGED, FI_RECV | (attr != nullptr ? attr->caps : 0));
     ep->rx->shared = ep->rx->enabled = true;
+    ep->rx->selective = true;  // What is told without being asked for, each endpoint says.
     const Engine::Duty duty(*domain.engine);
     open_receive_half(duty.core(), *ep->rx);
+    choose_first(interface_of(duty.core()), *ep->shared);
     ++domain.users;
     *opened = &ep.release()->fid;
     return 0;

@@ -30,7 +30,7 @@ class FiSharedContext : public Fabric {
     Fabric::TearDown();
   }
 
-  void open_member(Node& node) {
+  void open_member(Node& node, std::uint64_t cq_flags = 0) {
     fi_cq_attr cq_attr{};
     cq_attr.format = FI_CQ_FORMAT_TAGGED;
     node.av = av;
@@ -38,7 +38,7 @@ class FiSharedContext : public Fabric {
     info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
     ASSERT_EQ(fi_endpoint(domain_of_b, info.get(), &node.ep, nullptr), 0);
     ASSERT_EQ(fi_ep_bind(node.ep, &av->fid, 0), 0);
-    ASSERT_EQ(fi_ep_bind(node.ep, &node.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_ep_bind(node.ep, &node.cq->fid, FI_TRANSMIT | FI_RECV | cq_flags), 0);
     EXPECT_NE(fi_enable(node.ep), 0) << "it has no receives";
     ASSERT_EQ(fi_ep_bind(node.ep, &srx->fid, 0), 0);
     ASSERT_EQ(fi_ep_bind(node.ep, &stx->fid, 0), 0);
@@ -240,6 +240,44 @@ TEST_F(FiSharedContext, Endpoint_that_does_not_receive_takes_no_receive) {
     node->av = nullptr;
     node->close();
   }
+}
+
+/// fi_endpoint(3), FI_SELECTIVE_COMPLETION: it is said when an endpoint is bound to a queue, so each has its own.
+TEST_F(FiSharedContext, Each_endpoint_says_whether_all_successes_are_told) {
+  close_second();
+  open_member(second, FI_SELECTIVE_COMPLETION);
+  to_second = a.insert(second);
+  for (const bool unexpected : {false, true}) {
+    received = {};
+    const auto post = [&](int& place) {
+      ASSERT_EQ(fi_trecv(srx, &place, sizeof place, nullptr, FI_ADDR_UNSPEC, 5, 0, &place), 0);
+    };
+    if (!unexpected) post(received[0]);
+    send_unexpected(to_second, sent[0]);
+    if (unexpected) post(received[0]);
+    EXPECT_TRUE(second.is_quiet());
+    EXPECT_EQ(received[0], sent[0]);
+    if (!unexpected) post(received[1]);
+    send_unexpected(to_first, sent[1]);
+    if (unexpected) post(received[1]);
+    EXPECT_EQ(first.next().op_context, &received[1]);
+    EXPECT_TRUE(first.is_quiet());
+  }
+  const iovec piece{&received[2], sizeof(int)};
+  const fi_msg_tagged asked{&piece, nullptr, 1, FI_ADDR_UNSPEC, 5, 0, &received[2], 0};
+  ASSERT_EQ(fi_trecvmsg(srx, &asked, FI_COMPLETION), 0);
+  send_unexpected(to_second, sent[2]);
+  EXPECT_EQ(second.next().op_context, &received[2]);
+}
+
+/// "Operations that fail asynchronously will still generate completions, even if a completion is not requested."
+TEST_F(FiSharedContext, Failure_is_told_where_successes_are_not) {
+  close_second();
+  open_member(second, FI_SELECTIVE_COMPLETION);
+  to_second = a.insert(second);
+  ASSERT_EQ(fi_trecv(srx, &received[0], 1, nullptr, FI_ADDR_UNSPEC, 5, 0, &received[0]), 0);
+  ASSERT_EQ(fi_tinject(a.ep, &sent[0], sizeof(int), to_second, 5), 0);
+  EXPECT_EQ(second.next().err, FI_ETRUNC);
 }
 
 TEST_F(FiSharedContext, Buffer_for_many_messages_serves_all) {
