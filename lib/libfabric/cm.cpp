@@ -12,7 +12,8 @@ namespace portofu::fabric {
 namespace {
 
 int name_of(fid* object, void* name, std::size_t* bytes) {
-  const auto& ep = *object_of<Endpoint>(object);
+  const Endpoint& ep = root_of(object);
+  if (ep.shared != nullptr) return -FI_EINVAL;  // What endpoints share is none, and has no address.
   const Endpoint& named = ep.parent != nullptr ? *ep.parent : ep;
   Address address;
   const ProcessId self = ep.domain->engine->self();

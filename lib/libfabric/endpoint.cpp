@@ -92,15 +92,15 @@ void close_halves(Endpoint& ep) {
   if (!quiet) ep.number_count = 0;  // A number whose messages still arrive is not used again.
 }
 
-bool is_alias(const Endpoint& ep) { return ep.parent != nullptr && ep.tx == ep.parent->tx && ep.rx == ep.parent->rx; }
-
 int close(fid* object) {
   auto* ep = object_of<Endpoint>(object);
   if (ep->users.load() != 0) return -FI_EBUSY;
-  if (!is_alias(*ep)) {
+  if (ep->root == ep) {
     close_halves(*ep);
     let_go_all(*ep->tx);
     let_go_all(*ep->rx);
+  } else {
+    --ep->root->users;
   }
   let_go_of(ep->av);
   let_go_of(ep->eq);
@@ -162,7 +162,7 @@ int bind_cntr(Endpoint& ep, CounterFid* cntr, std::uint64_t flags) {
 }
 
 int bind(fid* object, fid* other, std::uint64_t flags) {
-  auto& ep = *object_of<Endpoint>(object);
+  Endpoint& ep = root_of(object);
   if (other == nullptr) return -FI_EINVAL;
   const bool enabled = ep.tx->enabled || ep.rx->open;
   if (enabled && other->fclass != FI_CLASS_MR) return -FI_EOPBADSTATE;
@@ -171,7 +171,7 @@ int bind(fid* object, fid* other, std::uint64_t flags) {
     case FI_CLASS_CQ: return bind_cq(ep, object_of<CompletionQueue>(other), flags);
     case FI_CLASS_CNTR: return bind_cntr(ep, object_of<CounterFid>(other), flags);
     case FI_CLASS_EQ: return place(ep, &ep.eq, object_of<EventQueueFid>(other));
-    case FI_CLASS_SRX_CTX: return ep.receives ? place(ep, &ep.srx, object_of<Endpoint>(other)) : -FI_EINVAL;
+    case FI_CLASS_SRX_CTX: return ep.receives ? place(ep, &ep.srx, &root_of(other)) : -FI_EINVAL;
     case FI_CLASS_STX_CTX: return ep.sends ? place(ep, &ep.stx, object_of<SharedTransmit>(other)) : -FI_EINVAL;
     case FI_CLASS_MR: return 0;
     default: return -FI_EINVAL;
@@ -195,8 +195,8 @@ int make_alias(Endpoint& ep, const struct fi_alias& wanted) {
     alias->caps = ep.caps;
     alias->tx_flags = (wanted.flags & FI_TRANSMIT) != 0 ? wanted.flags & ~FI_TRANSMIT : ep.tx_flags;
     alias->rx_flags = (wanted.flags & FI_RECV) != 0 ? wanted.flags & ~FI_RECV : ep.rx_flags;
-    alias->parent = &ep;
-    ++ep.users;
+    alias->root = ep.root;
+    ++ep.root->users;
     ++ep.domain->users;
     *wanted.fid = &alias.release()->fid.fid;
     return 0;
@@ -219,7 +219,7 @@ int tell_flags(const Endpoint& ep, std::uint64_t* flags) {
 int control(fid* object, int command, void* argument) {
   auto& ep = *object_of<Endpoint>(object);
   switch (command) {
-    case FI_ENABLE: return guarded([&] { return enable(ep); });
+    case FI_ENABLE: return guarded([&] { return enable(*ep.root); });
     case FI_ALIAS: return make_alias(ep, *static_cast<const struct fi_alias*>(argument));
     case FI_SETOPSFLAG: return change_flags(ep, *static_cast<const std::uint64_t*>(argument));
     case FI_GETOPSFLAG: return tell_flags(ep, static_cast<std::uint64_t*>(argument));
@@ -353,7 +353,7 @@ void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, s
 int open_context(fid_ep* parent_fid, std::size_t fclass, std::uint32_t index, const fi_info& info, fid_ep** opened,
                  void* context) {
   return guarded([&] {
-    Endpoint& parent = endpoint_of(parent_fid);
+    Endpoint& parent = root_of(&parent_fid->fid);
     if (parent.fid.fid.fclass != FI_CLASS_SEP || index >= parent.number_count) return -FI_EINVAL;
     const bool sends = fclass == FI_CLASS_TX_CTX;
     auto ep = make_endpoint(*parent.domain, fclass, context);

@@ -86,6 +86,8 @@ struct SharedTransmit {
   Users users{0};
 };
 
+/// An endpoint, a context of one, or an alias. An alias has what its calls need of the endpoint that it stands for, and
+/// flags of its own; all that is asked or done otherwise is asked of `root`, and done to it.
 struct Endpoint {
   Endpoint() = default;
   ~Endpoint();
@@ -107,8 +109,9 @@ struct Endpoint {
   std::unique_ptr<SharedReceive> shared;  ///< Of FI_CLASS_SRX_CTX only.
   Endpoint* srx = nullptr;                ///< Where it gets its receives from; nullptr: they are its own.
   SharedTransmit* stx = nullptr;
-  bool wants_shared = false;   ///< It was opened for a shared receive context.
-  Endpoint* parent = nullptr;  ///< Of a context: its scalable endpoint. Of an alias: what it stands for.
+  bool wants_shared = false;                   ///< It was opened for a shared receive context.
+  Endpoint* parent = nullptr;                  ///< Of a context: its scalable endpoint.
+  Endpoint* root = this;                       ///< Of an alias: what it stands for.
   std::uint32_t first_number = kMaxEndpoints;  ///< Numbers of its own.
   std::uint32_t number_count = 0;              ///< Of those; they are given back with the endpoint.
   AddressVector* av = nullptr;
@@ -129,6 +132,8 @@ struct Endpoint {
   }
 };
 
+/// What is bound and enabled, and has a name.
+inline Endpoint& root_of(fid* object) { return *object_of<Endpoint>(object)->root; }
 inline Endpoint& endpoint_of(fid_ep* fid) { return *object_of<Endpoint>(fid); }
 
 /// On duty: an endpoint gets its receives from a shared context. Throws bad_alloc without memory.

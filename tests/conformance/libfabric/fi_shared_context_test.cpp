@@ -280,6 +280,53 @@ TEST_F(FiSharedContext, Failure_is_told_where_successes_are_not) {
   EXPECT_EQ(second.next().err, FI_ETRUNC);
 }
 
+/// "An alias EP differs from its parent endpoint only by its default data transfer flags."
+TEST_F(FiSharedContext, Alias_of_it_is_bound_to_endpoints_as_it_is) {
+  fid_ep* alias = nullptr;
+  fid_ep* alias_of_alias = nullptr;
+  ASSERT_EQ(fi_ep_alias(srx, &alias, FI_RECV), 0);
+  ASSERT_EQ(fi_ep_alias(alias, &alias_of_alias, FI_RECV), 0);
+  close_second();
+  std::swap(srx, alias_of_alias);
+  open_member(second);
+  std::swap(srx, alias_of_alias);
+  to_second = a.insert(second);
+  EXPECT_EQ(fi_close(&alias_of_alias->fid), 0) << "an endpoint uses what it stands for";
+  ASSERT_EQ(fi_recv(alias, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
+  EXPECT_EQ(second.next().op_context, &received[0]);
+  EXPECT_EQ(fi_close(&srx->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&alias->fid), 0);
+}
+
+TEST_F(FiSharedContext, It_has_no_address) {
+  std::array<std::byte, 64> name;
+  std::size_t bytes = name.size();
+  EXPECT_EQ(fi_getname(&srx->fid, name.data(), &bytes), -FI_EINVAL);
+}
+
+/// Of an endpoint that is not enabled: it is enabled as the endpoint is, by whichever of both.
+TEST_F(FiSharedContext, Endpoint_is_enabled_by_its_alias) {
+  close_second();
+  fi_cq_attr cq_attr{};
+  cq_attr.format = FI_CQ_FORMAT_TAGGED;
+  ASSERT_EQ(fi_cq_open(domain_of_b, &cq_attr, &second.cq, nullptr), 0);
+  ASSERT_EQ(fi_endpoint(domain_of_b, info.get(), &second.ep, nullptr), 0);
+  fid_ep* alias = nullptr;
+  ASSERT_EQ(fi_ep_alias(second.ep, &alias, FI_TRANSMIT), 0);
+  ASSERT_EQ(fi_ep_bind(second.ep, &av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(alias, &second.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_ep_bind(second.ep, &srx->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(alias, &stx->fid, 0), 0);
+  ASSERT_EQ(fi_enable(alias), 0);
+  EXPECT_EQ(fi_ep_bind(second.ep, &second.cq->fid, FI_RECV), -FI_EOPBADSTATE) << "it is enabled";
+  to_second = a.insert(second);
+  ASSERT_EQ(fi_recv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent[1], sizeof(int), to_second), 0);
+  EXPECT_EQ(second.next().op_context, &received[0]);
+  EXPECT_EQ(fi_close(&alias->fid), 0);
+}
+
 TEST_F(FiSharedContext, Buffer_for_many_messages_serves_all) {
   std::array<int, 2> room{};
   const iovec piece{room.data(), sizeof room};
