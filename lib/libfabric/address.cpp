@@ -27,7 +27,8 @@ bool means_this_node(std::uint32_t nid) {
 /// What sockaddr_in::sin_zero has of us. Applications leave zeros there, or anything.
 struct BehindPort {
   std::uint32_t format = kAddressFormat;
-  std::uint32_t number = 0;
+  std::uint16_t number = 0;
+  std::uint16_t contexts = 0;
 };
 static_assert(sizeof(BehindPort) == sizeof(sockaddr_in::sin_zero) && sizeof(sockaddr_in) == sizeof(Address));
 
@@ -83,7 +84,7 @@ void write_address(const Address& address, std::uint32_t format, void* place) {
     std::memcpy(place, &address, sizeof address);
     return;
   }
-  const BehindPort behind{kAddressFormat, address.number};
+  const BehindPort behind{kAddressFormat, address.number, address.contexts};
   sockaddr_in written{};
   written.sin_family = AF_INET;
   written.sin_addr.s_addr = htonl(address.nid);
@@ -103,8 +104,8 @@ Address read_address(const void* place) {
   if (read.sin_family != AF_INET) return {};
   const std::uint32_t nid = ntohl(read.sin_addr.s_addr);
   const std::uint32_t pid = ntohs(read.sin_port);
-  if (behind.format == kAddressFormat) return {nid, pid, behind.number};
-  return {means_this_node(nid) ? own_nid() : nid, pid, 0};
+  if (behind.format == kAddressFormat) return {nid, pid, behind.number, behind.contexts};
+  return {means_this_node(nid) ? own_nid() : nid, pid};
 }
 
 int resolve(const char* node, const char* service, bool numeric, Address* address) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "engine/door/libfabric.h"
+#include "lib/libfabric/library.h"
 
 namespace portofu::fabric {
 
@@ -16,9 +17,17 @@ inline constexpr std::uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x50460002u;
 struct Address {
   std::uint32_t nid = 0;     ///< 0: no node.
   std::uint32_t pid = 0;     ///< 0: not known yet.
-  std::uint32_t number = 0;  ///< Of the endpoint in its process.
+  std::uint16_t number = 0;  ///< Of the endpoint in its process; further receive contexts have those behind it.
+  std::uint16_t contexts =
+      0;  ///< Receive contexts, 1 of an ordinary endpoint; 0: not known, somebody wrote it by hand.
   std::uint32_t format = kAddressFormat;
 
+  bool is_good() const {
+    return nid != 0 && pid != 0 && pid <= kMaxPid && number < kMaxEndpoints && contexts <= kMaxEndpoints - number;
+  }
+  bool has_context(std::uint32_t context) const {
+    return context < (contexts != 0 ? contexts : kMaxEndpoints - number);
+  }
   ProcessId process() const { return {nid, pid}; }
   friend bool operator==(const Address&, const Address&) = default;
 };

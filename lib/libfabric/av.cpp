@@ -15,13 +15,7 @@
 namespace portofu::fabric {
 namespace {
 
-ProcessId endpoint_at(const Address& address) {
-  return endpoint_of(address.process(), static_cast<std::uint16_t>(address.number));
-}
-
-bool is_good(const Address& address) {
-  return address.nid != 0 && address.pid != 0 && address.pid <= kMaxPid && address.number < kMaxEndpoints;
-}
+ProcessId endpoint_at(const Address& address) { return endpoint_of(address.process(), address.number); }
 
 /// On duty: puts an address of a vector of this process into the first place that is free.
 std::uint64_t add_own(AddressVector& av, const Address& address) {
@@ -53,7 +47,7 @@ std::uint64_t add_shared(AddressVector& av, const Address& address) {
 /// On duty. @return 0 | FI_EINVAL | FI_ENOMEM: it is in no place
 int add(AddressVector& av, const Address& address, fi_addr_t* place) {
   *place = FI_ADDR_NOTAVAIL;
-  if (!is_good(address)) return FI_EINVAL;
+  if (!address.is_good()) return FI_EINVAL;
   return -guarded([&] {
     *place = av.shared != nullptr ? add_shared(av, address) : add_own(av, address);
     return 0;
@@ -198,7 +192,7 @@ const char* text_of(fid_av*, const void* bytes, char* text, std::size_t* room) {
   const Address address = read_address(bytes);
   const std::uint32_t nid = address.nid;
   const int length = std::snprintf(text, *room, "%u.%u.%u.%u:%u/%u", nid >> 24, nid >> 16 & 0xff, nid >> 8 & 0xff,
-                                   nid & 0xff, address.pid, address.number);
+                                   nid & 0xff, address.pid, unsigned{address.number});
   *room = static_cast<std::size_t>(length) + 1;
   return text;
 }
@@ -262,7 +256,7 @@ void AddressVector::set(std::uint64_t place, const Address& address) {
 bool AddressVector::look_again(std::uint64_t place) {
   for (std::uint64_t i = 0; i < shared->size(); ++i) {
     if (i < addresses.size() && addresses[i].pid != 0) continue;
-    if (const Address found = shared->at(i); is_good(found)) set(i, found);
+    if (const Address found = shared->at(i); found.is_good()) set(i, found);
   }
   return place == UINT64_MAX || (place < addresses.size() && addresses[place].pid != 0);
 }

@@ -46,7 +46,7 @@ struct AddressVector {
       if (shared == nullptr || !look_again(place)) return nullptr;
     }
     *context = context_bits == 0 ? 0 : static_cast<std::uint32_t>(address >> (64 - context_bits));
-    return &addresses[place];
+    return addresses[place].has_context(*context) ? &addresses[place] : nullptr;
   }
 
   /// On duty. @pre find has found it

@@ -19,7 +19,8 @@ int name_of(fid* object, void* name, std::size_t* bytes) {
   const ProcessId self = ep.domain->engine->self();
   address.nid = self.nid;
   address.pid = self.pid;
-  address.number = named.first_number;
+  address.number = static_cast<std::uint16_t>(named.first_number);
+  address.contexts = static_cast<std::uint16_t>(named.number_count);
   std::array<std::byte, sizeof address> written;
   write_address(address, ep.domain->address_format, written.data());
   const std::size_t room = std::exchange(*bytes, sizeof address);

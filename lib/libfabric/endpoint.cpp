@@ -80,6 +80,8 @@ void let_go_all(const Receive& rx) {
   let_go_of(rx.remote_read_cntr);
 }
 
+Contexts& contexts_of(Endpoint& sep, bool sending) { return sending ? sep.tx_contexts : sep.rx_contexts; }
+
 /// What was sent before an endpoint is closed still leaves; what it waits for is not waited for.
 void close_halves(Endpoint& ep) {
   Engine& engine = *ep.domain->engine;
@@ -89,7 +91,12 @@ void close_halves(Endpoint& ep) {
   const Engine::Duty duty(engine);
   end_waiting(duty.core(), ep);
   if (ep.tx->enabled) close_transmit(duty.core(), *ep.tx);
-  if (!quiet) ep.number_count = 0;  // A number whose messages still arrive is not used again.
+  Endpoint& owner = ep.parent != nullptr ? *ep.parent : ep;
+  if (!quiet) {
+    owner.number_count = 0;  // A number whose messages still arrive is not used again.
+  } else if (ep.parent != nullptr) {
+    contexts_of(owner, ep.sends).opened &= ~(std::uint64_t{1} << ep.index);
+  }
 }
 
 int close(fid* object) {
@@ -354,13 +361,19 @@ int open_context(fid_ep* parent_fid, std::size_t fclass, std::uint32_t index, co
                  void* context) {
   return guarded([&] {
     Endpoint& parent = root_of(&parent_fid->fid);
-    if (parent.fid.fid.fclass != FI_CLASS_SEP || index >= parent.number_count) return -FI_EINVAL;
     const bool sends = fclass == FI_CLASS_TX_CTX;
+    Contexts& contexts = contexts_of(parent, sends);
+    if (index >= contexts.count) return -FI_EINVAL;
     auto ep = make_endpoint(*parent.domain, fclass, context);
     ep->caps = parent.caps & (sends ? ~std::uint64_t{FI_RECV} : ~std::uint64_t{FI_SEND | FI_READ | FI_WRITE});
     // Whichever context sends, it is the endpoint that others know.
     give_halves(*ep, info, sends, !sends, parent.first_number + (sends ? 0 : index));
+    const Engine::Duty duty(*parent.domain->engine);
+    const std::uint64_t bit = std::uint64_t{1} << index;
+    if ((contexts.opened & bit) != 0) return -FI_EBUSY;
+    contexts.opened |= bit;
     ep->parent = &parent;
+    ep->index = index;
     ++parent.users;
     ++parent.domain->users;
     *opened = &ep.release()->fid;
@@ -391,18 +404,24 @@ int open_receive(fid_ep* parent, int index, fi_rx_attr* attr, fid_ep** opened, v
   return open_attributed(parent, index, attr, opened, context);
 }
 
-std::size_t own_contexts(std::size_t wanted) { return wanted == FI_SHARED_CONTEXT ? 1 : wanted; }
+/// Contexts of a kind that a scalable endpoint has. @param wanted  0: not specified
+/// @return false: so many there are not
+bool count_contexts(std::size_t wanted, Contexts* contexts) {
+  const std::size_t count = wanted == FI_SHARED_CONTEXT || wanted == 0 ? 1 : wanted;
+  contexts->count = static_cast<std::uint32_t>(std::min<std::size_t>(count, kMaxEndpoints));
+  return count <= kMaxEndpoints;
+}
 
 int open_kind(fid_domain* domain_fid, fi_info* info, bool scalable, fid_ep** opened, void* context) {
   return guarded([&] {
     auto& domain = *object_of<Domain>(domain_fid);
     if (info == nullptr || info->ep_attr == nullptr || info->ep_attr->type != FI_EP_RDM) return -FI_EINVAL;
     auto ep = make_endpoint(domain, scalable ? FI_CLASS_SEP : FI_CLASS_EP, context);
-    const std::size_t contexts =
-        std::max(own_contexts(info->ep_attr->tx_ctx_cnt), own_contexts(info->ep_attr->rx_ctx_cnt));
-    const std::size_t count = scalable ? std::max<std::size_t>(contexts, 1) : 1;
-    if (count > kMaxEndpoints) return -FI_EINVAL;
-    if (const int result = take_numbers_for(*ep, static_cast<std::uint32_t>(count)); result != 0) return result;
+    if (scalable && !(count_contexts(info->ep_attr->tx_ctx_cnt, &ep->tx_contexts) &&
+                      count_contexts(info->ep_attr->rx_ctx_cnt, &ep->rx_contexts)))
+      return -FI_EINVAL;
+    // Those that send share the first number.
+    if (const int result = take_numbers_for(*ep, std::max(ep->rx_contexts.count, 1u)); result != 0) return result;
     ep->caps = with_directions(info->caps);
     ep->wants_shared = !scalable && info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
     if (!scalable) give_halves(*ep, *info, true, true, ep->first_number);

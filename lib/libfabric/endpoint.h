@@ -86,6 +86,13 @@ struct SharedTransmit {
   Users users{0};
 };
 
+/// Contexts of one kind that a scalable endpoint may have.
+struct Contexts {
+  std::uint32_t count = 0;
+  std::uint64_t opened = 0;  ///< On duty: a bit for each.
+};
+static_assert(kMaxEndpoints <= 64);
+
 /// An endpoint, a context of one, or an alias. An alias has what its calls need of the endpoint that it stands for, and
 /// flags of its own; all that is asked or done otherwise is asked of `root`, and done to it.
 struct Endpoint {
@@ -110,7 +117,10 @@ struct Endpoint {
   Endpoint* srx = nullptr;                ///< Where it gets its receives from; nullptr: they are its own.
   SharedTransmit* stx = nullptr;
   bool wants_shared = false;                   ///< It was opened for a shared receive context.
+  Contexts tx_contexts;                        ///< Of a scalable endpoint.
+  Contexts rx_contexts;                        ///< The same.
   Endpoint* parent = nullptr;                  ///< Of a context: its scalable endpoint.
+  std::uint32_t index = 0;                     ///< Of a context.
   Endpoint* root = this;                       ///< Of an alias: what it stands for.
   std::uint32_t first_number = kMaxEndpoints;  ///< Numbers of its own.
   std::uint32_t number_count = 0;              ///< Of those; they are given back with the endpoint.

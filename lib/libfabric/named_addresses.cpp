@@ -41,7 +41,7 @@ std::string path_of(const std::string& name) {
 struct NamedAddresses::Shared {
   std::atomic<std::uint64_t> claimed;  ///< Places that somebody has taken; may exceed what there is room for.
   std::uint64_t reserved;
-  Words addresses[];  ///< NID and PID, number. A first word of 0: not written yet, or removed.
+  Words addresses[];  ///< NID and PID, number and contexts. A first word of 0: not written yet, or removed.
   // Behind them, for each: its place, as applications name it (fi_av_attr::map_addr).
 };
 
@@ -139,7 +139,9 @@ Address NamedAddresses::at(std::uint64_t place) const {
   const std::uint64_t process = shared_->addresses[place][0].load(std::memory_order_acquire);
   address.nid = static_cast<std::uint32_t>(process >> 32);
   address.pid = static_cast<std::uint32_t>(process);
-  address.number = static_cast<std::uint32_t>(shared_->addresses[place][1].load(std::memory_order_acquire));
+  const std::uint64_t numbers = shared_->addresses[place][1].load(std::memory_order_acquire);
+  address.number = static_cast<std::uint16_t>(numbers);
+  address.contexts = static_cast<std::uint16_t>(numbers >> 16);
   return address;
 }
 
@@ -147,7 +149,7 @@ std::uint64_t NamedAddresses::append(const Address& address) {
   const std::uint64_t place = shared_->claimed.fetch_add(1, std::memory_order_acq_rel);
   if (place >= size()) return UINT64_MAX;
   std::atomic_ref(places()[place]).store(place, std::memory_order_relaxed);
-  shared_->addresses[place][1].store(address.number, std::memory_order_relaxed);
+  shared_->addresses[place][1].store(address.number | std::uint32_t{address.contexts} << 16, std::memory_order_relaxed);
   shared_->addresses[place][0].store(std::uint64_t{address.nid} << 32 | address.pid, std::memory_order_release);
   return place;
 }

@@ -22,7 +22,7 @@ bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* crit
   // A shared context has the vector of its endpoints, and may have none yet.
   const Address* source = rx.av != nullptr ? rx.av->find(call.msg.addr, &context) : nullptr;
   if (source == nullptr) return false;
-  criteria->match_id = portofu::endpoint_of(source->process(), static_cast<std::uint16_t>(source->number));
+  criteria->match_id = portofu::endpoint_of(source->process(), source->number);
   criteria->any_nid = criteria->any_pid = false;
   return true;
 }

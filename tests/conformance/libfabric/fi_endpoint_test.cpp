@@ -92,6 +92,74 @@ TEST_F(FiEndpoint, Contexts_of_a_scalable_endpoint_are_reached_by_number) {
   c.close();
 }
 
+/// "Index to retrieve a specific transmit/receive context." Each is there once, and "the number of transmit contexts
+/// associated with an endpoint is specified during endpoint creation"; so is that of receive contexts.
+TEST_F(FiEndpoint, Contexts_are_as_many_as_were_asked_for_and_each_is_opened_once) {
+  for (const std::size_t tx_count : {1, 3}) {
+    const std::size_t rx_count = 4 - tx_count;
+    info->ep_attr->tx_ctx_cnt = tx_count;
+    info->ep_attr->rx_ctx_cnt = rx_count;
+    fid_ep* sep = nullptr;
+    ASSERT_EQ(fi_scalable_ep(domain, info.get(), &sep, nullptr), 0);
+    std::vector<fid_ep*> opened;
+    const auto open_all = [&](auto open, std::size_t count) {
+      fid_ep* none = nullptr;
+      for (std::size_t i = 0; i < count; ++i) {
+        const int index = static_cast<int>(i);
+        ASSERT_EQ(open(sep, index, &opened.emplace_back()), 0);
+        EXPECT_EQ(open(sep, index, &none), -FI_EBUSY);
+      }
+      EXPECT_EQ(open(sep, static_cast<int>(count), &none), -FI_EINVAL);
+      EXPECT_EQ(open(sep, -1, &none), -FI_EINVAL);
+    };
+    const auto transmit = [](fid_ep* of, int index, fid_ep** ep) {
+      return fi_tx_context(of, index, nullptr, ep, nullptr);
+    };
+    const auto receive = [](fid_ep* of, int index, fid_ep** ep) {
+      return fi_rx_context(of, index, nullptr, ep, nullptr);
+    };
+    open_all(transmit, tx_count);
+    open_all(receive, rx_count);
+    // One that was closed may be opened again.
+    EXPECT_EQ(fi_close(&opened.back()->fid), 0);
+    EXPECT_EQ(receive(sep, static_cast<int>(rx_count) - 1, &opened.back()), 0);
+    opened.push_back(sep);
+    for (fid_ep* ep : opened) EXPECT_EQ(fi_close(&ep->fid), 0);
+  }
+}
+
+/// fi_rx_addr "specifies a target receive context" (fi_av(3)): one that an endpoint has not is nobody, no other
+/// endpoint.
+TEST_F(FiEndpoint, Context_that_an_endpoint_has_not_is_nobody) {
+  fi_av_attr av_attr{};
+  av_attr.rx_ctx_bits = 4;
+  fid_av* av = nullptr;
+  fid_ep *sep = nullptr, *sender = nullptr;
+  ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
+  ASSERT_EQ(fi_endpoint(domain, info.get(), &sender, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(sender, &av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(sender, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_enable(sender), 0);
+  info->ep_attr->rx_ctx_cnt = 2;
+  ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &sep, nullptr), 0);
+  Node neighbour;
+  info->ep_attr->rx_ctx_cnt = 1;
+  neighbour.open(domain_of_b, info.get());
+  for (const auto& [ep, count] : {std::pair{sep, 2}, std::pair{b.ep, 1}}) {
+    std::array<std::byte, 64> name;
+    std::size_t bytes = name.size();
+    fi_addr_t to = FI_ADDR_NOTAVAIL;
+    ASSERT_EQ(fi_getname(&ep->fid, name.data(), &bytes), 0);
+    ASSERT_EQ(fi_av_insert(av, name.data(), 1, &to, 0, nullptr), 1);
+    const int word = 1;
+    for (int i = 0; i < 16; ++i)
+      EXPECT_EQ(fi_send(sender, &word, sizeof word, nullptr, fi_rx_addr(to, i, 4), nullptr),
+                i < count ? 0 : -FI_EINVAL);
+  }
+  neighbour.close();
+  for (fid* object : {&sender->fid, &sep->fid, &av->fid}) EXPECT_EQ(fi_close(object), 0);
+}
+
 /// "FI_EDOMAIN: A resource domain was not bound to the endpoint or an attempt was made to bind multiple domains."
 TEST_F(FiEndpoint, What_belongs_to_another_domain_is_not_bound) {
   fid_domain* other = nullptr;
