@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 #include "lib/libfabric/eq.h"
@@ -126,46 +127,45 @@ bool is_of_same(const Endpoint& ep, const Object& object) {
   return object.domain == ep.domain;
 }
 
-/// Puts an object of the same domain into its place, once.
+/// Puts an object of the same domain into all of its places, or into none: each has one at most.
 template <class Object>
-int place(const Endpoint& ep, Object** slot, Object* object) {
+int place(const Endpoint& ep, std::initializer_list<Object**> slots, Object* object) {
   if (!is_of_same(ep, *object)) return -FI_EDOMAIN;
-  if (*slot != nullptr && *slot != object) return -FI_EINVAL;
-  if (*slot == nullptr) ++object->users;
-  *slot = object;
+  for (Object* const* slot : slots) {
+    if (*slot != nullptr && *slot != object) return -FI_EINVAL;
+  }
+  for (Object** slot : slots) {
+    if (*slot == nullptr) ++object->users;
+    *slot = object;
+  }
   return 0;
 }
 
 int bind_cq(Endpoint& ep, CompletionQueue* cq, std::uint64_t flags) {
   constexpr std::uint64_t kKnown = FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION;
   if ((flags & ~kKnown) != 0 || (flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EBADFLAGS;
+  const bool sends = (flags & FI_TRANSMIT) != 0;
+  const bool receives = (flags & FI_RECV) != 0;
+  CompletionQueue** const first = sends ? &ep.tx->cq : &ep.rx->cq;
+  if (const int result = place(ep, {first, receives ? &ep.rx->cq : first}, cq); result != 0) return result;
   const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-  if ((flags & FI_TRANSMIT) != 0) {
-    if (const int result = place(ep, &ep.tx->cq, cq); result != 0) return result;
-    ep.tx->selective = selective;
-  }
-  if ((flags & FI_RECV) != 0) {
-    if (const int result = place(ep, &ep.rx->cq, cq); result != 0) return result;
-    ep.rx->selective = selective;
-  }
+  if (sends) ep.tx->selective = selective;
+  if (receives) ep.rx->selective = selective;
   return 0;
 }
 
 int bind_cntr(Endpoint& ep, CounterFid* cntr, std::uint64_t flags) {
   constexpr std::uint64_t kKnown = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   if ((flags & ~kKnown) != 0) return -FI_EBADFLAGS;  // Of none it counts nothing.
-  if (!is_of_same(ep, *cntr)) return -FI_EDOMAIN;
-  int result = 0;
-  const auto put = [&](std::uint64_t flag, auto* half, auto slot) {
-    if ((flags & flag) != 0 && result == 0) result = place(ep, &(half->*slot), cntr);
+  CounterFid* counts_nothing = cntr;
+  const auto slot = [&](std::uint64_t flag, CounterFid** wanted) {
+    return (flags & flag) != 0 ? wanted : &counts_nothing;
   };
-  put(FI_SEND, ep.tx.get(), &Transmit::send_cntr);
-  put(FI_WRITE, ep.tx.get(), &Transmit::write_cntr);
-  put(FI_READ, ep.tx.get(), &Transmit::read_cntr);
-  put(FI_RECV, ep.rx.get(), &Receive::recv_cntr);
-  put(FI_REMOTE_WRITE, ep.rx.get(), &Receive::remote_write_cntr);
-  put(FI_REMOTE_READ, ep.rx.get(), &Receive::remote_read_cntr);
-  return result;
+  return place(ep,
+               {slot(FI_SEND, &ep.tx->send_cntr), slot(FI_WRITE, &ep.tx->write_cntr), slot(FI_READ, &ep.tx->read_cntr),
+                slot(FI_RECV, &ep.rx->recv_cntr), slot(FI_REMOTE_WRITE, &ep.rx->remote_write_cntr),
+                slot(FI_REMOTE_READ, &ep.rx->remote_read_cntr)},
+               cntr);
 }
 
 int bind(fid* object, fid* other, std::uint64_t flags) {
@@ -174,12 +174,12 @@ int bind(fid* object, fid* other, std::uint64_t flags) {
   const bool enabled = ep.tx->enabled || ep.rx->open;
   if (enabled && other->fclass != FI_CLASS_MR) return -FI_EOPBADSTATE;
   switch (other->fclass) {
-    case FI_CLASS_AV: return place(ep, &ep.av, object_of<AddressVector>(other));
+    case FI_CLASS_AV: return place(ep, {&ep.av}, object_of<AddressVector>(other));
     case FI_CLASS_CQ: return bind_cq(ep, object_of<CompletionQueue>(other), flags);
     case FI_CLASS_CNTR: return bind_cntr(ep, object_of<CounterFid>(other), flags);
-    case FI_CLASS_EQ: return place(ep, &ep.eq, object_of<EventQueueFid>(other));
-    case FI_CLASS_SRX_CTX: return ep.receives ? place(ep, &ep.srx, &root_of(other)) : -FI_EINVAL;
-    case FI_CLASS_STX_CTX: return ep.sends ? place(ep, &ep.stx, object_of<SharedTransmit>(other)) : -FI_EINVAL;
+    case FI_CLASS_EQ: return place(ep, {&ep.eq}, object_of<EventQueueFid>(other));
+    case FI_CLASS_SRX_CTX: return ep.receives ? place(ep, {&ep.srx}, &root_of(other)) : -FI_EINVAL;
+    case FI_CLASS_STX_CTX: return ep.sends ? place(ep, {&ep.stx}, object_of<SharedTransmit>(other)) : -FI_EINVAL;
     case FI_CLASS_MR: return 0;
     default: return -FI_EINVAL;
   }

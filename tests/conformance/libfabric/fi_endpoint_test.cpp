@@ -30,6 +30,36 @@ TEST_F(FiEndpoint, Counter_that_is_bound_for_nothing_counts_nothing) {
   EXPECT_EQ(fi_close(&ep->fid), 0);
 }
 
+/// What fails does nothing: no flag of a call that is refused is bound.
+TEST_F(FiEndpoint, Binding_that_fails_binds_nothing) {
+  fid_ep* ep = nullptr;
+  fid_cq *first = nullptr, *second = nullptr;
+  fi_cq_attr cq_attr{};
+  fi_cntr_attr cntr_attr{};
+  ASSERT_EQ(fi_cq_open(domain, &cq_attr, &first, nullptr), 0);
+  ASSERT_EQ(fi_cq_open(domain, &cq_attr, &second, nullptr), 0);
+  ASSERT_EQ(fi_endpoint(domain, info.get(), &ep, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &first->fid, FI_RECV), 0);
+  EXPECT_EQ(fi_ep_bind(ep, &second->fid, FI_TRANSMIT | FI_RECV), -FI_EINVAL) << "receives have a queue";
+  EXPECT_EQ(fi_close(&second->fid), 0);
+  constexpr std::array kEvents{FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
+  std::uint64_t all = 0;
+  for (const std::uint64_t event : kEvents) all |= event;
+  for (const std::uint64_t taken : kEvents) {
+    fid_cntr *counter = nullptr, *other = nullptr;
+    fid_ep* counted = nullptr;
+    ASSERT_EQ(fi_cntr_open(domain, &cntr_attr, &counter, nullptr), 0);
+    ASSERT_EQ(fi_cntr_open(domain, &cntr_attr, &other, nullptr), 0);
+    ASSERT_EQ(fi_endpoint(domain, info.get(), &counted, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(counted, &counter->fid, taken), 0);
+    EXPECT_EQ(fi_ep_bind(counted, &other->fid, all), -FI_EINVAL);
+    EXPECT_EQ(fi_close(&other->fid), 0);
+    EXPECT_EQ(fi_ep_bind(counted, &counter->fid, all), 0) << "it counts the rest, too";
+    for (fid* object : {&counted->fid, &counter->fid}) EXPECT_EQ(fi_close(object), 0);
+  }
+  for (fid* object : {&ep->fid, &first->fid}) EXPECT_EQ(fi_close(object), 0);
+}
+
 TEST_F(FiEndpoint, Alias_is_the_same_endpoint_with_other_flags) {
   fid_ep* alias = nullptr;
   ASSERT_EQ(fi_ep_alias(a.ep, &alias, FI_TRANSMIT | FI_DELIVERY_COMPLETE), 0);
