@@ -279,7 +279,7 @@ Endpoint::~Endpoint() {
 }
 
 std::uint64_t limited(std::uint64_t caps, std::uint64_t of_context) {
-  return caps & ((of_context & kCallKinds) != 0 ? of_context : of_context | kCallKinds);
+  return caps & with_directions((of_context & kCallKinds) != 0 ? of_context : of_context | kCallKinds);
 }
 
 std::unique_ptr<Endpoint> make_endpoint(Domain& domain, std::size_t fclass, void* context) {
@@ -334,7 +334,7 @@ void give_calls(Endpoint& ep) {
 template <class Attributes>
 std::uint64_t access_of(const Endpoint& ep, const Attributes* attributes, std::uint64_t modifiers) {
   const bool narrower = attributes != nullptr && attributes->caps != 0;
-  return (narrower ? limited(ep.caps, with_directions(attributes->caps)) : ep.caps) & (modifiers | kCallKinds);
+  return (narrower ? limited(ep.caps, attributes->caps) : ep.caps) & (modifiers | kCallKinds);
 }
 
 /// @pre its capabilities are set
@@ -351,7 +351,7 @@ void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, s
   if (!receives) return;
   ep.rx->domain = ep.domain;
   ep.rx->number = number;
-  ep.rx->directed = (ep.caps & FI_DIRECTED_RECV) != 0;
+  ep.rx->directed = (access_of(ep, info.rx_attr, FI_DIRECTED_RECV) & FI_DIRECTED_RECV) != 0;
   ep.rx->access = access_of(ep, info.rx_attr, FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE);
   ep.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
 }

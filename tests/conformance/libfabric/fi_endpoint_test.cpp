@@ -424,6 +424,45 @@ TEST_F(FiEndpointModifiers, Of_a_context_limit_its_calls) {
   c.close();
 }
 
+/// What names none of the calls, and no direction, takes nothing of them away: "if no modifiers are specified for an
+/// applicable capability, all relevant modifiers are assumed" (fi_getinfo(3)).
+TEST_F(FiEndpointModifiers, Of_a_context_that_name_no_call_limit_none) {
+  std::uint64_t memory = 0;
+  fid_mr* region = open_memory(&memory, sizeof memory, 5);
+  Info hints = make_hints();
+  hints->caps = kCalls | FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE;
+  hints->tx_attr->caps = FI_FENCE;
+  hints->rx_attr->caps = FI_SOURCE | FI_DIRECTED_RECV;
+  const Info selected = get_info(hints.get());
+  ASSERT_NE(selected, nullptr);
+  expect_only(FI_SEND | FI_RECV | FI_READ | FI_WRITE, *selected);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+/// fi_getinfo(3), FI_DIRECTED_RECV: "If this capability is not set, then the src_addr parameter for msg and tagged
+/// receive operations is ignored."
+TEST_F(FiEndpointModifiers, Source_of_a_receive_counts_where_the_context_has_directed_receives) {
+  Info hints = make_hints();
+  hints->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV;
+  for (const bool directed : {false, true}) {
+    hints->rx_attr->caps = FI_MSG | FI_TAGGED | (directed ? FI_DIRECTED_RECV : 0);
+    const Info selected = get_info(hints.get());
+    ASSERT_NE(selected, nullptr);
+    Node c;
+    c.open(domain_of_b, selected.get());
+    const fi_addr_t to_c = a.insert(c);
+    const fi_addr_t nobody = 1000;
+    EXPECT_EQ(fi_recv(c.ep, &word, 8, nullptr, nobody, &word), directed ? -FI_EINVAL : 0);
+    EXPECT_EQ(fi_trecv(c.ep, &word, 8, nullptr, nobody, 1, 0, &word), directed ? -FI_EINVAL : 0);
+    if (!directed) {
+      const std::uint64_t sent = 7;
+      ASSERT_EQ(fi_tinject(a.ep, &sent, 8, to_c, 1), 0);
+      EXPECT_EQ(c.next().op_context, &word);
+    }
+    c.close();
+  }
+}
+
 /// Deferred work is by another door what the calls are.
 TEST_F(FiEndpointModifiers, Limit_deferred_work_too) {
   Info hints = make_hints();
