@@ -11,6 +11,7 @@
 #include "lib/libfabric/eq.h"
 #include "lib/libfabric/halves.h"
 #include "lib/libfabric/info.h"
+#include "lib/libfabric/mr.h"
 #include "lib/libfabric/receive.h"
 #include "lib/libfabric/transmit.h"
 
@@ -180,7 +181,7 @@ int bind(fid* object, fid* other, std::uint64_t flags) {
     case FI_CLASS_EQ: return place(ep, {&ep.eq}, object_of<EventQueueFid>(other));
     case FI_CLASS_SRX_CTX: return ep.receives ? place(ep, {&ep.srx}, &root_of(other)) : -FI_EINVAL;
     case FI_CLASS_STX_CTX: return ep.sends ? place(ep, {&ep.stx}, object_of<SharedTransmit>(other)) : -FI_EINVAL;
-    case FI_CLASS_MR: return 0;
+    case FI_CLASS_MR: return bind_endpoint(*object_of<MemoryRegion>(other), ep);
     default: return -FI_EINVAL;
   }
 }
@@ -372,6 +373,7 @@ int open_context(fid_ep* parent_fid, std::size_t fclass, std::uint32_t index, co
     const std::uint64_t bit = std::uint64_t{1} << index;
     if ((contexts.opened & bit) != 0) return -FI_EBUSY;
     contexts.opened |= bit;
+    if (!sends) ep->rx->whole = parent.rx;
     ep->parent = &parent;
     ep->index = index;
     ++parent.users;

@@ -81,14 +81,6 @@ int close(fid* object) {
   return 0;
 }
 
-/// Without FI_MR_ENDPOINT every endpoint of the domain may be used.
-int bind_endpoint(MemoryRegion& region, const Endpoint& ep) {
-  if (!region.domain->binds_regions) return 0;
-  if (region.only != nullptr || region.enabled) return -FI_EOPBADSTATE;
-  region.only = ep.rx;
-  return 0;
-}
-
 /// A region that nobody had to enable gets new entries, before the old ones go: it is reached all the time. Throws
 /// bad_alloc without memory; then it has the old ones.
 void replace_entries(MemoryRegion& region) {
@@ -128,8 +120,14 @@ int bind_counter(MemoryRegion& region, CounterFid* cntr) {
 int bind(fid* object, fid* other, std::uint64_t flags) {
   auto* region = object_of<MemoryRegion>(object);
   return guarded([&] {
-    if (other->fclass == FI_CLASS_EP) return bind_endpoint(*region, *object_of<Endpoint>(other));
-    if (other->fclass != FI_CLASS_CNTR || (flags & FI_REMOTE_WRITE) == 0) return -FI_EINVAL;
+    switch (other->fclass) {
+      case FI_CLASS_EP:
+      case FI_CLASS_SEP:
+      case FI_CLASS_RX_CTX: return bind_endpoint(*region, root_of(other));
+      case FI_CLASS_CNTR: break;
+      default: return -FI_EINVAL;
+    }
+    if ((flags & FI_REMOTE_WRITE) == 0) return -FI_EINVAL;
     auto* cntr = object_of<CounterFid>(other);
     return cntr->domain == region->domain ? bind_counter(*region, cntr) : -FI_EDOMAIN;
   });
@@ -230,7 +228,7 @@ Handle handle_of(const CounterFid* cntr) { return cntr != nullptr ? cntr->ct_han
 }  // namespace
 
 void open_region_at(Core& core, MemoryRegion& region, const Receive& receive) {
-  if (region.only != nullptr && region.only.get() != &receive) return;
+  if (region.only != nullptr && region.only.get() != &receive && region.only != receive.whole) return;
   const std::uint64_t access = region.access & receive.access;
   EntryRequest request;
   if (region.pieces.size() == 1) {
@@ -253,6 +251,17 @@ void open_region_at(Core& core, MemoryRegion& region, const Receive& receive) {
   if (append_entry(core, interface_of(core), std::move(request), &handle) == Status::kOk) return;
   region.entries.pop_back();
   throw std::bad_alloc();
+}
+
+/// Without FI_MR_ENDPOINT every endpoint of the domain may be used.
+int bind_endpoint(MemoryRegion& region, const Endpoint& ep) {
+  if (ep.domain != region.domain) return -FI_EDOMAIN;
+  const bool has_contexts = ep.fid.fid.fclass == FI_CLASS_SEP;
+  if (ep.shared != nullptr || !(ep.receives || has_contexts)) return -FI_EINVAL;  // Nothing is reached by it.
+  if (!region.domain->binds_regions) return 0;
+  if (region.only != nullptr || region.enabled) return -FI_EOPBADSTATE;
+  region.only = ep.rx;
+  return 0;
 }
 
 int map_raw_key(const struct fi_mr_map_raw& raw) {

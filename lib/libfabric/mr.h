@@ -11,6 +11,8 @@
 
 namespace portofu::fabric {
 
+struct Endpoint;
+
 struct MemoryRegion {
   fid_mr fid{};
   Domain* domain = nullptr;
@@ -20,7 +22,7 @@ struct MemoryRegion {
   bool events = false;       ///< FI_RMA_EVENT: it is reached when it is enabled.
   bool enabled = false;
   CounterFid* cntr = nullptr;           ///< Counts remote writes.
-  std::shared_ptr<const Receive> only;  ///< FI_MR_ENDPOINT: through which it is reached; nullptr: any.
+  std::shared_ptr<const Receive> only;  ///< FI_MR_ENDPOINT: through which, or whose contexts; nullptr: any.
 
   struct Entry {
     std::uint32_t number;  ///< Endpoint.
@@ -33,6 +35,9 @@ struct MemoryRegion {
     std::erase_if(entries, [number](const Entry& entry) { return entry.number == number; });
   }
 };
+
+/// fi_mr_bind, and fi_ep_bind, which is the same. @return 0 | -FI_EDOMAIN | -FI_EINVAL | -FI_EOPBADSTATE
+int bind_endpoint(MemoryRegion& region, const Endpoint& ep);
 
 /// FI_MAP_RAW_MR. @return 0 | -FI_EINVAL: it is no key of ours
 int map_raw_key(const struct fi_mr_map_raw& raw);

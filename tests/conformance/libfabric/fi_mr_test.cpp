@@ -139,10 +139,81 @@ TEST_F(FiMr, Region_of_an_endpoint_is_reached_through_it_alone) {
   EXPECT_EQ(fi_mr_enable(region), -FI_EOPBADSTATE) << "it is bound to no endpoint";
   ASSERT_EQ(fi_mr_bind(region, &b.ep->fid, 0), 0);
   ASSERT_EQ(fi_mr_enable(region), 0);
-  EXPECT_EQ(fi_mr_bind(region, &a.ep->fid, 0), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_mr_bind(region, &b.ep->fid, 0), -FI_EOPBADSTATE);
   EXPECT_EQ(write(0, 5, to_b), 0);
   EXPECT_EQ(write(0, 5, a.insert(a)), FI_EKEYREJECTED);
   EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+/// fi_endpoint(3): "fi_ep_bind is used to associate an endpoint with other allocated resources, such as ... memory
+/// regions."
+TEST_F(FiMr, Region_is_bound_to_an_endpoint_from_either_side) {
+  open_with(FI_MR_ENDPOINT);
+  fid_mr* region = open_memory(&word, sizeof word, 5);
+  ASSERT_EQ(fi_ep_bind(b.ep, &region->fid, 0), 0);
+  EXPECT_EQ(fi_ep_bind(a.ep, &region->fid, 0), domain == domain_of_b ? -FI_EOPBADSTATE : -FI_EDOMAIN);
+  ASSERT_EQ(fi_mr_enable(region), 0);
+  EXPECT_EQ(write(0, 5, to_b), 0);
+  EXPECT_EQ(word, 12u);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiMr, Endpoint_of_another_domain_is_none_of_a_region) {
+  open_with(FI_MR_ENDPOINT);
+  fid_domain* other = nullptr;
+  fid_mr* region = nullptr;
+  ASSERT_EQ(fi_domain(fabric, info.get(), &other, nullptr), 0);
+  ASSERT_EQ(fi_mr_reg(other, &word, sizeof word, FI_REMOTE_WRITE, 0, 5, 0, &region, nullptr), 0);
+  EXPECT_EQ(fi_mr_bind(region, &a.ep->fid, 0), -FI_EDOMAIN);
+  EXPECT_EQ(fi_ep_bind(a.ep, &region->fid, 0), -FI_EDOMAIN);
+  for (fid* object : {&region->fid, &other->fid}) EXPECT_EQ(fi_close(object), 0);
+}
+
+/// Whatever receives may be bound: of a scalable endpoint all contexts, or one.
+TEST_F(FiMr, Region_of_a_scalable_endpoint_is_reached_through_its_contexts) {
+  open_with(FI_MR_ENDPOINT);
+  fi_av_attr av_attr{};
+  av_attr.rx_ctx_bits = 1;
+  fid_av* av = nullptr;
+  fid_ep *sep = nullptr, *tx = nullptr, *sender = nullptr;
+  std::array<fid_ep*, 2> rx{};
+  ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
+  ASSERT_EQ(fi_endpoint(domain, info.get(), &sender, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(sender, &av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(sender, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_enable(sender), 0);
+  info->ep_attr->rx_ctx_cnt = 2;
+  ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &sep, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(sep, &b.av->fid, 0), 0);
+  ASSERT_EQ(fi_tx_context(sep, 0, nullptr, &tx, nullptr), 0);
+  fid_mr* of_all = open_memory(&word, sizeof word, 5);
+  fid_mr* of_one = open_memory(&word, sizeof word, 6);
+  EXPECT_EQ(fi_mr_bind(of_one, &tx->fid, 0), -FI_EINVAL) << "nothing is reached by it";
+  ASSERT_EQ(fi_mr_bind(of_all, &sep->fid, 0), 0);
+  ASSERT_EQ(fi_mr_enable(of_all), 0);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(fi_rx_context(sep, i, nullptr, &rx[i], nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(rx[i], &b.cq->fid, FI_RECV), 0);
+    ASSERT_EQ(fi_enable(rx[i]), 0);
+  }
+  ASSERT_EQ(fi_mr_bind(of_one, &rx[1]->fid, 0), 0);
+  ASSERT_EQ(fi_mr_enable(of_one), 0);
+  std::array<std::byte, 64> name;
+  std::size_t bytes = name.size();
+  fi_addr_t to = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_getname(&sep->fid, name.data(), &bytes), 0);
+  ASSERT_EQ(fi_av_insert(av, name.data(), 1, &to, 0, nullptr), 1);
+  const auto write_to = [&](int index, std::uint64_t key) {
+    EXPECT_EQ(fi_write(sender, &word, 8, nullptr, fi_rx_addr(to, index, 1), 0, key, nullptr), 0);
+    return a.next().err;
+  };
+  EXPECT_EQ(write_to(0, 5), 0);
+  EXPECT_EQ(write_to(1, 5), 0);
+  EXPECT_EQ(write_to(0, 6), FI_EKEYREJECTED);
+  EXPECT_EQ(write_to(1, 6), 0);
+  for (fid* object :
+       {&of_all->fid, &of_one->fid, &tx->fid, &rx[0]->fid, &rx[1]->fid, &sep->fid, &sender->fid, &av->fid})
+    EXPECT_EQ(fi_close(object), 0);
 }
 
 TEST_F(FiMr, Counter_of_a_region_counts_its_writes) {
