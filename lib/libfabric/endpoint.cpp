@@ -34,7 +34,7 @@ void open_receiving(Core& core, Endpoint& ep, AddressVector* av) {
 
 /// Throws bad_alloc without memory; then neither half is enabled that was not.
 int enable(Endpoint& ep) {
-  if (ep.fid.fid.fclass == FI_CLASS_SEP || ep.fid.fid.fclass == FI_CLASS_SRX_CTX) return 0;
+  if (ep.shared != nullptr || !(ep.sends || ep.receives)) return 0;
   const bool sends = ep.sends && (ep.tx->access & ~kCallKinds) != 0;
   AddressVector* av = ep.parent != nullptr ? ep.parent->av : ep.av;
   if (av == nullptr) return -FI_ENOAV;
@@ -43,7 +43,7 @@ int enable(Endpoint& ep) {
     return -FI_ENOCQ;
   if (ep.receives && (ep.rx->access & FI_RECV) != 0 && ep.rx->cq == nullptr && ep.rx->recv_cntr == nullptr)
     return -FI_ENOCQ;
-  if (ep.wants_shared && ep.srx == nullptr) return -FI_EINVAL;
+  if ((ep.wants_srx && ep.srx == nullptr) || (ep.wants_stx && ep.stx == nullptr)) return -FI_EINVAL;
   const Engine::Duty duty(*ep.domain->engine);
   const bool opens = sends && !ep.tx->enabled;
   if (opens) {
@@ -406,10 +406,10 @@ int open_receive(fid_ep* parent, int index, fi_rx_attr* attr, fid_ep** opened, v
   return open_attributed(parent, index, attr, opened, context);
 }
 
-/// Contexts of a kind that a scalable endpoint has. @param wanted  0: not specified
+/// Contexts of a kind that a scalable endpoint has: none, where it uses a shared one. @param wanted  0: not specified
 /// @return false: so many there are not
 bool count_contexts(std::size_t wanted, Contexts* contexts) {
-  const std::size_t count = wanted == FI_SHARED_CONTEXT || wanted == 0 ? 1 : wanted;
+  const std::size_t count = wanted == FI_SHARED_CONTEXT ? 0 : std::max<std::size_t>(wanted, 1);
   contexts->count = static_cast<std::uint32_t>(std::min<std::size_t>(count, kMaxEndpoints));
   return count <= kMaxEndpoints;
 }
@@ -425,8 +425,9 @@ int open_kind(fid_domain* domain_fid, fi_info* info, bool scalable, fid_ep** ope
     // Those that send share the first number.
     if (const int result = take_numbers_for(*ep, std::max(ep->rx_contexts.count, 1u)); result != 0) return result;
     ep->caps = with_directions(info->caps);
-    ep->wants_shared = !scalable && info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
-    if (!scalable) give_halves(*ep, *info, true, true, ep->first_number);
+    ep->wants_srx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
+    ep->wants_stx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
+    give_halves(*ep, *info, !scalable || ep->wants_stx, !scalable || ep->wants_srx, ep->first_number);
     ++domain.users;
     *opened = &ep.release()->fid;
     return 0;

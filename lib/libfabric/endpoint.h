@@ -95,8 +95,9 @@ struct Contexts {
 };
 static_assert(kMaxEndpoints <= 64);
 
-/// An endpoint, a context of one, or an alias. An alias has what its calls need of the endpoint that it stands for, and
-/// flags of its own; all that is asked or done otherwise is asked of `root`, and done to it.
+/// An endpoint, a context of one, or an alias. A scalable endpoint has a half of its own only where it uses a shared
+/// context, and contexts in place of the other. An alias has what its calls need of the endpoint that it stands for,
+/// and flags of its own; all that is asked or done otherwise is asked of `root`, and done to it.
 struct Endpoint {
   Endpoint() = default;
   ~Endpoint();
@@ -118,7 +119,8 @@ struct Endpoint {
   std::unique_ptr<SharedReceive> shared;  ///< Of FI_CLASS_SRX_CTX only.
   Endpoint* srx = nullptr;                ///< Where it gets its receives from; nullptr: they are its own.
   SharedTransmit* stx = nullptr;
-  bool wants_shared = false;                   ///< It was opened for a shared receive context.
+  bool wants_srx = false;                      ///< It was opened for a shared receive context.
+  bool wants_stx = false;                      ///< The same of a shared transmit context.
   Contexts tx_contexts;                        ///< Of a scalable endpoint.
   Contexts rx_contexts;                        ///< The same.
   Endpoint* parent = nullptr;                  ///< Of a context: its scalable endpoint.

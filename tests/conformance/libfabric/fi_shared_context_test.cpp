@@ -45,6 +45,17 @@ class FiSharedContext : public Fabric {
     ASSERT_EQ(fi_enable(node.ep), 0);
   }
 
+  /// Not enabled, and bound to no shared context.
+  void open_scalable(Node& node) {
+    fi_cq_attr cq_attr{};
+    cq_attr.format = FI_CQ_FORMAT_TAGGED;
+    node.av = av;
+    ASSERT_EQ(fi_cq_open(domain_of_b, &cq_attr, &node.cq, nullptr), 0);
+    ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &node.ep, nullptr), 0);
+    ASSERT_EQ(fi_scalable_ep_bind(node.ep, &av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(node.ep, &node.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  }
+
   void close_second() {
     second.av = nullptr;
     second.close();
@@ -278,6 +289,74 @@ TEST_F(FiSharedContext, Failure_is_told_where_successes_are_not) {
   ASSERT_EQ(fi_trecv(srx, &received[0], 1, nullptr, FI_ADDR_UNSPEC, 5, 0, &received[0]), 0);
   ASSERT_EQ(fi_tinject(a.ep, &sent[0], sizeof(int), to_second, 5), 0);
   EXPECT_EQ(second.next().err, FI_ETRUNC);
+}
+
+/// "If an endpoint is using a shared transmit and/or receive context, the shared contexts must be bound to the
+/// endpoint."
+TEST_F(FiSharedContext, Endpoint_that_uses_one_is_not_enabled_without_it) {
+  for (const bool transmits : {false, true}) {
+    info->ep_attr->tx_ctx_cnt = transmits ? FI_SHARED_CONTEXT : 1;
+    info->ep_attr->rx_ctx_cnt = transmits ? 1 : FI_SHARED_CONTEXT;
+    fid_ep* ep = nullptr;
+    ASSERT_EQ(fi_endpoint(domain_of_b, info.get(), &ep, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(ep, &av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(ep, &first.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    EXPECT_EQ(fi_enable(ep), -FI_EINVAL);
+    ASSERT_EQ(fi_ep_bind(ep, transmits ? &stx->fid : &srx->fid, 0), 0);
+    EXPECT_EQ(fi_enable(ep), 0);
+    EXPECT_EQ(fi_close(&ep->fid), 0);
+  }
+}
+
+/// "An endpoint may use a shared context of one type, but a scalable set of contexts of the alternate type."
+TEST_F(FiSharedContext, Scalable_endpoint_receives_by_it_and_sends_by_contexts) {
+  info->ep_attr->tx_ctx_cnt = 2;
+  info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+  close_second();
+  ASSERT_EQ(fi_av_remove(a.av, &to_second, 1, 0), 0);
+  fid_ep *tx = nullptr, *rx = nullptr;
+  open_scalable(second);
+  EXPECT_EQ(fi_rx_context(second.ep, 0, nullptr, &rx, nullptr), -FI_EINVAL);
+  ASSERT_EQ(fi_scalable_ep_bind(second.ep, &srx->fid, 0), 0);
+  ASSERT_EQ(fi_enable(second.ep), 0);
+  ASSERT_EQ(fi_tx_context(second.ep, 1, nullptr, &tx, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(tx, &second.cq->fid, FI_TRANSMIT), 0);
+  ASSERT_EQ(fi_enable(tx), 0);
+  to_second = a.insert(second);
+  ASSERT_EQ(fi_recv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
+  EXPECT_EQ(second.next().op_context, &received[0]);
+  EXPECT_EQ(fi_send(second.ep, &sent[1], sizeof(int), nullptr, from_a, nullptr), -FI_EOPBADSTATE);
+  ASSERT_EQ(fi_recv(a.ep, &received[1], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[1]), 0);
+  ASSERT_EQ(fi_send(tx, &sent[1], sizeof(int), nullptr, from_a, &received[2]), 0);
+  EXPECT_EQ(second.next().op_context, &received[2]);
+  EXPECT_EQ(a.next().source, to_second);
+  EXPECT_EQ(received[1], sent[1]);
+  EXPECT_EQ(fi_close(&tx->fid), 0);
+}
+
+TEST_F(FiSharedContext, Scalable_endpoint_sends_by_it_and_receives_by_contexts) {
+  info->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+  info->ep_attr->rx_ctx_cnt = 2;
+  close_second();
+  ASSERT_EQ(fi_av_remove(a.av, &to_second, 1, 0), 0);
+  fid_ep *tx = nullptr, *rx = nullptr;
+  open_scalable(second);
+  EXPECT_EQ(fi_tx_context(second.ep, 0, nullptr, &tx, nullptr), -FI_EINVAL);
+  ASSERT_EQ(fi_scalable_ep_bind(second.ep, &stx->fid, 0), 0);
+  ASSERT_EQ(fi_enable(second.ep), 0);
+  ASSERT_EQ(fi_rx_context(second.ep, 0, nullptr, &rx, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(rx, &second.cq->fid, FI_RECV), 0);
+  ASSERT_EQ(fi_enable(rx), 0);
+  to_second = a.insert(second);
+  ASSERT_EQ(fi_recv(rx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
+  EXPECT_EQ(second.next().op_context, &received[0]);
+  ASSERT_EQ(fi_recv(a.ep, &received[1], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[1]), 0);
+  ASSERT_EQ(fi_send(second.ep, &sent[1], sizeof(int), nullptr, from_a, &received[2]), 0);
+  EXPECT_EQ(second.next().op_context, &received[2]);
+  EXPECT_EQ(a.next().source, to_second);
+  EXPECT_EQ(fi_close(&rx->fid), 0);
 }
 
 /// "An alias EP differs from its parent endpoint only by its default data transfer flags."
