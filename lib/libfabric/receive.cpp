@@ -68,16 +68,18 @@ ssize_t make_request(const Receive& rx, const ReceiveCall& call, EntryRequest* r
   return 0;
 }
 
-/// A completion that no message makes.
+/// A completion that no message makes: at a shared context that of the endpoint whose message was found, or of the
+/// first.
 /// @param header  what was found; nullptr: nothing
 void tell(Core& core, const Receive& rx, const ReceiveCall& call, const UnexpectedHeader* header, NiFail fail) {
   Interface& ni = interface_of(core);
   const std::uint16_t pt_index = header != nullptr ? header->pt_index : portal_of(rx.number, call.portal);
-  if (rx.cq == nullptr || (fail == NiFail::kOk && ni.is_quiet(telling_of(rx, call), pt_index))) return;
-  post_new_event(core, ni, rx.cq->eq_handle, [&](Event& event) {
+  const Handle eq_handle = ni.eq_for(rx.shared || rx.cq == nullptr ? 0 : rx.cq->eq_handle, pt_index);
+  if (fail == NiFail::kOk && ni.is_quiet(telling_of(rx, call), pt_index)) return;
+  post_new_event(core, ni, eq_handle, [&](Event& event) {
     event.type = (call.flags & FI_MULTI_RECV) != 0 && fail != NiFail::kOk ? EventKind::kAutoUnlink : EventKind::kPut;
     event.user_ptr = word_of(call);
-    event.pt_index = portal_of(rx.number, call.portal);
+    event.pt_index = pt_index;
     event.match_bits = call.msg.tag;
     event.ni_fail_type = fail;
     if (header == nullptr) return;
@@ -87,6 +89,13 @@ void tell(Core& core, const Receive& rx, const ReceiveCall& call, const Unexpect
     event.has_data = header->has_data;
     event.mlength = event.rlength = header->rlength;
   });
+}
+
+/// A failure that no message makes, counted where the messages of the receive are.
+void count_failed(Core& core, const Receive& rx, const ReceiveCall& call) {
+  Interface& ni = interface_of(core);
+  const Handle own = counter_of(rx, call);
+  count_failure(core, ni, call.deferral != nullptr ? own : ni.ct_for(own, portal_of(rx.number, call.portal)));
 }
 
 /// Where a context keeps the message that it has claimed (FI_CONTEXT: the application gives the room).
@@ -155,7 +164,7 @@ void post_deferred(Core& core, LocalCall& local) {
   const Receive& rx = *deferred.rx;
   if (rx.enabled && append(core, rx, deferred.call) != 0) {
     tell(core, rx, deferred.call, nullptr, NiFail::kDropped);
-    count_failure(core, interface_of(core), counter_of(rx, deferred.call));
+    count_failed(core, rx, deferred.call);
   }
   deferred.domain->local_calls.erase(&local);
 }
@@ -200,7 +209,7 @@ bool cancel_waiting(Core& core, const Endpoint& ep, const void* context) {
   Interface& ni = interface_of(core);
   if (received.has_value()) {
     tell(core, *ep.rx, *received, nullptr, NiFail::kCanceled);
-    count_failure(core, ni, counter_of(*ep.rx, *received));
+    count_failed(core, *ep.rx, *received);
     return true;
   }
   post_new_event(core, ni, ep.tx->cq != nullptr ? ep.tx->cq->eq_handle : 0, [&](Event& event) {
@@ -257,10 +266,13 @@ ssize_t cancel_on_duty(Core& core, const Endpoint& ep, void* context) {
   call.msg.context = context;
   call.msg.tag = entry->criteria.match_bits;
   call.flags = (entry->options & kEntryManageLocal) != 0 ? FI_MULTI_RECV : 0;
-  const Handle ct_handle = entry->ct_handle;
-  if (unlink_entry(core, interface_of(core), entry->handle) != Status::kOk) return -FI_EBUSY;
+  // Deferred work of a shared context has a counter of its own, or none.
+  Interface& ni = interface_of(core);
+  const bool counts = (entry->options & kEntryEventCtComm) != 0;
+  const Handle ct_handle = counts ? ni.ct_for(entry->ct_handle, entry->pt_index) : 0;
+  if (unlink_entry(core, ni, entry->handle) != Status::kOk) return -FI_EBUSY;
   tell(core, *ep.rx, call, nullptr, NiFail::kCanceled);
-  count_failure(core, interface_of(core), ct_handle);
+  count_failure(core, ni, ct_handle);
   return 0;
 }
 

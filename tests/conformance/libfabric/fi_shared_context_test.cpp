@@ -30,7 +30,7 @@ class FiSharedContext : public Fabric {
     Fabric::TearDown();
   }
 
-  void open_member(Node& node, std::uint64_t cq_flags = 0) {
+  void open_member(Node& node, std::uint64_t cq_flags = 0, fid_cntr* counter = nullptr) {
     fi_cq_attr cq_attr{};
     cq_attr.format = FI_CQ_FORMAT_TAGGED;
     node.av = av;
@@ -39,6 +39,9 @@ class FiSharedContext : public Fabric {
     ASSERT_EQ(fi_endpoint(domain_of_b, info.get(), &node.ep, nullptr), 0);
     ASSERT_EQ(fi_ep_bind(node.ep, &av->fid, 0), 0);
     ASSERT_EQ(fi_ep_bind(node.ep, &node.cq->fid, FI_TRANSMIT | FI_RECV | cq_flags), 0);
+    if (counter != nullptr) {
+      ASSERT_EQ(fi_ep_bind(node.ep, &counter->fid, FI_RECV), 0);
+    }
     EXPECT_NE(fi_enable(node.ep), 0) << "it has no receives";
     ASSERT_EQ(fi_ep_bind(node.ep, &srx->fid, 0), 0);
     ASSERT_EQ(fi_ep_bind(node.ep, &stx->fid, 0), 0);
@@ -357,6 +360,57 @@ TEST_F(FiSharedContext, Scalable_endpoint_sends_by_it_and_receives_by_contexts) 
   EXPECT_EQ(second.next().op_context, &received[2]);
   EXPECT_EQ(a.next().source, to_second);
   EXPECT_EQ(fi_close(&rx->fid), 0);
+}
+
+/// fi_endpoint(3): "Operations that complete in error ... increment the error counter and generate a CQ completion
+/// event." A receive that nobody's message took is the first endpoint's.
+TEST_F(FiSharedContext, Receive_that_is_canceled_counts_as_an_error) {
+  close_second();
+  fid_cntr* counter = open_cntr(domain_of_b);
+  Node counted;
+  open_member(counted, 0, counter);
+  first.av = nullptr;
+  first.close();
+  std::swap(first, counted);
+  fi_triggered_context waits{};
+  waits.event_type = FI_TRIGGER_THRESHOLD;
+  waits.trigger.threshold = {open_cntr(domain_of_b), 1};
+  const iovec piece{&received[1], sizeof(int)};
+  const fi_msg msg{&piece, nullptr, 1, FI_ADDR_UNSPEC, &waits, 0};
+  ASSERT_EQ(fi_recv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
+  ASSERT_EQ(fi_recvmsg(srx, &msg, FI_TRIGGER), 0);
+  ASSERT_EQ(fi_cancel(&srx->fid, &received[0]), 0);
+  EXPECT_EQ(first.next().err, FI_ECANCELED);
+  EXPECT_EQ(fi_cntr_readerr(counter), 1u);
+  ASSERT_EQ(fi_cancel(&srx->fid, &waits), 0);
+  EXPECT_EQ(first.next().err, FI_ECANCELED);
+  EXPECT_EQ(fi_cntr_readerr(counter), 2u);
+  EXPECT_EQ(fi_cntr_read(counter), 0u);
+}
+
+/// fi_tagged(3), FI_PEEK: a message that is found is told as it would be if it were received.
+TEST_F(FiSharedContext, Message_that_is_looked_for_is_told_at_its_endpoint) {
+  send_unexpected(to_second, sent[2]);
+  fi_context context{};
+  fi_msg_tagged msg{};
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.tag = 5;
+  msg.context = &context;
+  for (const std::uint64_t also : std::array<std::uint64_t, 3>{0, FI_CLAIM, FI_DISCARD}) {
+    ASSERT_EQ(fi_trecvmsg(srx, &msg, FI_PEEK | also), 0);
+    const Completion found = second.next();
+    EXPECT_EQ(found.err, 0);
+    EXPECT_EQ(found.op_context, &context);
+    EXPECT_EQ(found.len, sizeof(int));
+    EXPECT_EQ(found.source, from_a);
+    EXPECT_TRUE(first.is_quiet());
+    if (also != FI_CLAIM) continue;
+    ASSERT_EQ(fi_trecvmsg(srx, &msg, FI_CLAIM | FI_DISCARD), 0);
+    EXPECT_EQ(second.next().op_context, &context);
+    send_unexpected(to_second, sent[2]);
+  }
+  ASSERT_EQ(fi_trecvmsg(srx, &msg, FI_PEEK), 0);
+  EXPECT_EQ(first.next().err, FI_ENOMSG) << "nothing is left";
 }
 
 /// "An alias EP differs from its parent endpoint only by its default data transfer flags."
