@@ -77,6 +77,7 @@ class EventQueue {
   std::uint64_t size() const { return size_; }
   /// An event that is not read yet. @param index  0 is the oldest; below size()
   const Event& at_on_duty(std::uint64_t index) const { return events_[(head_ + index) & (slots_ - 1)]; }
+  Event& at_on_duty(std::uint64_t index) { return events_[(head_ + index) & (slots_ - 1)]; }
 
   /// Whether the next event pushes out the oldest, if the queue cannot grow.
   bool is_full() const { return size_ >= capacity_ + in_reserved_; }

@@ -80,6 +80,18 @@ void unlink_all(Core& core, Interface& ni, MatchList& list) {
   }
 }
 
+/// On duty: what was told by a number, and is not read yet, has no source any more. The vector that knew it may be
+/// gone, and that of who gets the number next knows others.
+void forget_sources(Interface& ni, std::uint32_t number) {
+  ni.eqs.for_each([number](Handle, EventQueue& events) {
+    for (std::uint64_t i = 0; i < events.size(); ++i) {
+      Event& event = events.at_on_duty(i);
+      if (event.pt_index / kPortalsPerEndpoint != number) continue;
+      event.pt_index = portal_of(kMaxEndpoints, static_cast<PortalUse>(event.pt_index % kPortalsPerEndpoint));
+    }
+  });
+}
+
 /// On duty: nothing is reached by it any more.
 void shut(Core& core, Receive& rx) {
   Interface& ni = interface_of(core);
@@ -90,6 +102,7 @@ void shut(Core& core, Receive& rx) {
   for (const auto& [key, region] : rx.domain->regions) region->forget(rx.number);
   std::erase(rx.domain->receivers, &rx);
   rx.domain->lane->receivers[rx.number] = nullptr;
+  forget_sources(ni, rx.number);
   rx.domain->engine->show_endpoint_on_duty(rx.number, false);
 }
 

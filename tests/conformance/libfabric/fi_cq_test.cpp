@@ -467,5 +467,40 @@ TEST_F(FiCq, File_descriptor_wakes_for_a_failure) {
   c.close();
 }
 
+/// A source that is not known is FI_ADDR_NOTAVAIL (fi_cq(3)): after an endpoint was closed it is none of the addresses
+/// that the next one knows, whether that has the same queue or another.
+TEST_F(FiCq, Source_is_no_address_of_another_endpoint) {
+  for (const bool same_queue : {false, true}) {
+    Node closed;
+    int word = 1;
+    int received = 0;
+    closed.open(domain_of_b, info.get());
+    EXPECT_NE(closed.insert(b), FI_ADDR_NOTAVAIL);
+    EXPECT_NE(closed.insert(a), FI_ADDR_NOTAVAIL);
+    fi_addr_t to_closed = a.insert(closed);
+    const iovec piece{&word, sizeof word};
+    const fi_msg msg{&piece, nullptr, 1, to_closed, nullptr, 0};
+    ASSERT_EQ(fi_recv(closed.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, &received), 0);
+    ASSERT_EQ(fi_sendmsg(a.ep, &msg, FI_DELIVERY_COMPLETE), 0);
+    ASSERT_EQ(a.next().err, 0);
+    ASSERT_EQ(fi_close(&closed.ep->fid), 0);
+    closed.ep = nullptr;
+    Node next;
+    fi_av_attr attr{};
+    ASSERT_EQ(fi_av_open(domain_of_b, &attr, &next.av, nullptr), 0);
+    ASSERT_EQ(fi_endpoint(domain_of_b, info.get(), &next.ep, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(next.ep, &next.av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(next.ep, same_queue ? &closed.cq->fid : &b.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_enable(next.ep), 0);
+    EXPECT_NE(next.insert(a), FI_ADDR_NOTAVAIL);
+    const Completion told = closed.next();
+    EXPECT_EQ(told.op_context, &received);
+    EXPECT_EQ(told.source, FI_ADDR_NOTAVAIL);
+    next.close();
+    closed.close();
+    ASSERT_EQ(fi_av_remove(a.av, &to_closed, 1, 0), 0);
+  }
+}
+
 }  // namespace
 }  // namespace portofu::test
