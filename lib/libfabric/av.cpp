@@ -31,14 +31,15 @@ std::uint64_t add_own(AddressVector& av, const Address& address) {
   return place;
 }
 
-/// On duty: the same behind all others of a vector with a name.
+/// On duty: the same of a vector with a name.
 std::uint64_t add_shared(AddressVector& av, const Address& address) {
-  const std::uint64_t place = av.shared->append(address);
+  const std::uint64_t place = av.shared->insert(address);
   if (place == UINT64_MAX) throw std::bad_alloc();
   try {
+    if (av.has(place)) av.drop(place);  // Somebody else has removed it.
     av.set(place, address);
   } catch (...) {
-    av.shared->remove(place);
+    av.shared->remove(place, address);
     throw;
   }
   return place;
@@ -162,11 +163,10 @@ int remove(fid_av* fid, fi_addr_t* places, std::size_t count, std::uint64_t flag
       if (av->find(places[i], &context) == nullptr) return -FI_EINVAL;
       const std::uint64_t place = av->place_of(places[i]);
       if (av->shared == nullptr) av->free_places.insert(place);  // First, since it takes memory.
-      const auto found = av->places.find(AddressVector::key_of(endpoint_at(av->addresses[place])));
-      if (found != av->places.end() && found->second == place) av->places.erase(found);
-      av->addresses[place].pid = 0;
-      close_credit(duty.core(), *av->domain, av->credits[place]);
-      if (av->shared != nullptr) av->shared->remove(place);
+      // Who knew of all removals knows of this one, too.
+      if (av->shared != nullptr && av->shared->remove(place, av->addresses[place]) == av->removals_seen)
+        ++av->removals_seen;
+      av->drop(place);
     }
     return 0;
   });
@@ -252,13 +252,23 @@ void AddressVector::set(std::uint64_t place, const Address& address) {
   addresses[place] = address;
 }
 
-/// Other processes may have inserted something. @return whether there is an address at the place now
-bool AddressVector::look_again(std::uint64_t place) {
+void AddressVector::drop(std::uint64_t place) {
+  const auto found = places.find(key_of(endpoint_at(addresses[place])));
+  if (found != places.end() && found->second == place) places.erase(found);
+  addresses[place].pid = 0;
+  close_credit(*core, *domain, credits[place]);
+}
+
+bool AddressVector::has_changed() const { return shared->removals() != removals_seen; }
+
+void AddressVector::look_again() {
+  removals_seen = shared->removals();
   for (std::uint64_t i = 0; i < shared->size(); ++i) {
-    if (i < addresses.size() && addresses[i].pid != 0) continue;
-    if (const Address found = shared->at(i); found.is_good()) set(i, found);
+    const Address found = shared->at(i);
+    if (has(i) && addresses[i] == found) continue;
+    if (has(i)) drop(i);
+    if (found.is_good()) set(i, found);
   }
-  return place == UINT64_MAX || (place < addresses.size() && addresses[place].pid != 0);
 }
 
 int open_av(fid_domain* domain_fid, fi_av_attr* attr, fid_av** opened, void* context) {
@@ -276,6 +286,10 @@ int open_av(fid_domain* domain_fid, fi_av_attr* attr, fid_av** opened, void* con
     av->tells = (attr->flags & FI_EVENT) != 0;
     av->domain = object_of<Domain>(domain_fid);
     ++av->domain->users;
+    {
+      const Engine::Duty duty(*av->domain->engine);
+      av->core = &duty.core();
+    }
     av->context_bits = attr->rx_ctx_bits;
     if (attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
     av->fid.fid = {FI_CLASS_AV, context, &object_calls};

@@ -39,13 +39,19 @@ std::string path_of(const std::string& name) {
 
 /// Whoever opens it may write it, so what is read of it is checked.
 struct NamedAddresses::Shared {
-  std::atomic<std::uint64_t> claimed;  ///< Places that somebody has taken; may exceed what there is room for.
-  std::uint64_t reserved;
-  Words addresses[];  ///< NID and PID, number and contexts. A first word of 0: not written yet, or removed.
+  std::atomic<std::uint64_t> used;       ///< Places below are or were in use.
+  std::atomic<std::uint64_t> free_from;  ///< Lower half: no place below is free. Upper half: counts removals.
+  Words addresses[];                     ///< NID and PID, number and contexts. A first word of 0: it is free.
   // Behind them, for each: its place, as applications name it (fi_av_attr::map_addr).
 };
 
 namespace {
+
+constexpr std::uint64_t kPlaceMask = UINT32_MAX;
+/// First word of a place that somebody has taken, and not filled yet: no process has such a PID.
+constexpr std::uint64_t kTaken = UINT64_MAX;
+
+std::uint64_t process_word(const Address& address) { return std::uint64_t{address.nid} << 32 | address.pid; }
 
 constexpr std::uint64_t kBytesOfOne = sizeof(Words) + sizeof(fi_addr_t);
 
@@ -127,35 +133,56 @@ NamedAddresses::~NamedAddresses() {
 
 std::uint64_t NamedAddresses::room() const { return (bytes_ - sizeof(Shared)) / kBytesOfOne; }
 
-std::uint64_t NamedAddresses::size() const {
-  return std::min(shared_->claimed.load(std::memory_order_acquire), room());
-}
+std::uint64_t NamedAddresses::size() const { return std::min(shared_->used.load(std::memory_order_acquire), room()); }
 
 fi_addr_t* NamedAddresses::places() const { return reinterpret_cast<fi_addr_t*>(&shared_->addresses[room()]); }
 
+/// Somebody may put another address there meanwhile: then both words are read again.
 Address NamedAddresses::at(std::uint64_t place) const {
-  Address address;
-  if (place >= size()) return address;
-  const std::uint64_t process = shared_->addresses[place][0].load(std::memory_order_acquire);
-  address.nid = static_cast<std::uint32_t>(process >> 32);
-  address.pid = static_cast<std::uint32_t>(process);
-  const std::uint64_t numbers = shared_->addresses[place][1].load(std::memory_order_acquire);
-  address.number = static_cast<std::uint16_t>(numbers);
-  address.contexts = static_cast<std::uint16_t>(numbers >> 16);
-  return address;
+  constexpr int kAttempts = 16;
+  for (int i = 0; place < size() && i < kAttempts; ++i) {
+    const Words& words = shared_->addresses[place];
+    const std::uint64_t process = words[0].load(std::memory_order_acquire);
+    const std::uint64_t numbers = words[1].load(std::memory_order_acquire);
+    if (words[0].load(std::memory_order_relaxed) != process) continue;
+    Address address;
+    address.nid = static_cast<std::uint32_t>(process >> 32);
+    address.pid = static_cast<std::uint32_t>(process);
+    address.number = static_cast<std::uint16_t>(numbers);
+    address.contexts = static_cast<std::uint16_t>(numbers >> 16);
+    return address;
+  }
+  return {};
 }
 
-std::uint64_t NamedAddresses::append(const Address& address) {
-  const std::uint64_t place = shared_->claimed.fetch_add(1, std::memory_order_acq_rel);
-  if (place >= size()) return UINT64_MAX;
-  std::atomic_ref(places()[place]).store(place, std::memory_order_relaxed);
-  shared_->addresses[place][1].store(address.number | std::uint32_t{address.contexts} << 16, std::memory_order_relaxed);
-  shared_->addresses[place][0].store(std::uint64_t{address.nid} << 32 | address.pid, std::memory_order_release);
-  return place;
+std::uint64_t NamedAddresses::insert(const Address& address) {
+  std::uint64_t seen = shared_->free_from.load(std::memory_order_acquire);
+  for (std::uint64_t place = seen & kPlaceMask; place < room(); ++place) {
+    Words& words = shared_->addresses[place];
+    std::uint64_t free = 0;
+    if (!words[0].compare_exchange_strong(free, kTaken, std::memory_order_acq_rel)) continue;
+    std::atomic_ref(places()[place]).store(place, std::memory_order_relaxed);
+    words[1].store(address.number | std::uint32_t{address.contexts} << 16, std::memory_order_release);
+    words[0].store(process_word(address), std::memory_order_release);
+    // Whoever has removed something meanwhile has changed it, and knows better.
+    shared_->free_from.compare_exchange_strong(seen, (seen & ~kPlaceMask) | (place + 1), std::memory_order_acq_rel);
+    std::uint64_t used = shared_->used.load(std::memory_order_relaxed);
+    while (used <= place && !shared_->used.compare_exchange_weak(used, place + 1, std::memory_order_acq_rel)) continue;
+    return place;
+  }
+  return UINT64_MAX;
 }
 
-void NamedAddresses::remove(std::uint64_t place) {
-  if (place < size()) shared_->addresses[place][0].store(0, std::memory_order_release);
+std::uint64_t NamedAddresses::remove(std::uint64_t place, const Address& address) {
+  std::uint64_t known = process_word(address);
+  if (place >= size() || !shared_->addresses[place][0].compare_exchange_strong(known, 0, std::memory_order_acq_rel))
+    return UINT64_MAX;
+  std::uint64_t seen = shared_->free_from.load(std::memory_order_relaxed);
+  const auto changed = [&] { return ((seen | kPlaceMask) + 1) | std::min(seen & kPlaceMask, place); };
+  while (!shared_->free_from.compare_exchange_weak(seen, changed(), std::memory_order_acq_rel)) continue;
+  return seen >> 32;
 }
+
+std::uint64_t NamedAddresses::removals() const { return shared_->free_from.load(std::memory_order_acquire) >> 32; }
 
 }  // namespace portofu::fabric

@@ -27,12 +27,17 @@ struct NamedAddresses {
   /// @return an address of pid 0 if there is none
   Address at(std::uint64_t place) const;
 
-  /// Puts an address behind the others. @return its place; UINT64_MAX if there is no room
-  std::uint64_t append(const Address& address);
+  /// Puts an address into the first place that is free. @return its place; UINT64_MAX if there is none
+  std::uint64_t insert(const Address& address);
 
-  void remove(std::uint64_t place);
+  /// @param address  what is known to be there; another one stays
+  /// @return how many were removed before; UINT64_MAX if this one was not
+  std::uint64_t remove(std::uint64_t place, const Address& address);
 
-  /// For applications: the places of all addresses, in the order in which they were put in. Nobody reads it here.
+  /// Counts what anybody has removed: what was read before may be there no more.
+  std::uint64_t removals() const;
+
+  /// For applications: the places of all addresses, in their order. Nobody reads it here.
   fi_addr_t* places() const;
 
  private:

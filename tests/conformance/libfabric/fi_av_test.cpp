@@ -182,6 +182,98 @@ TEST_F(FiAv, Named_vector_shows_the_places_of_its_addresses) {
   EXPECT_EQ(fi_close(&writer->fid), 0);
 }
 
+/// "The removed address ... is invalid until it is returned again by a new fi_av_insert", for all who have the vector.
+TEST_F(FiAv, What_is_removed_from_a_named_vector_is_nobodys_address) {
+  const std::string name = "removed-" + std::to_string(getpid());
+  fid_av* writer = open_av(name.c_str());
+  fid_av* reader = open_av(name.c_str(), FI_READ);
+  std::array<fi_addr_t, 3> places{};
+  ASSERT_EQ(fi_av_insertsym(writer, "10.1.1.1", 1, "5001", 3, places.data(), 0, nullptr), 3);
+  EXPECT_EQ(text_of(reader, places[1]), "10.1.1.1:5002/0");
+  ASSERT_EQ(fi_av_remove(writer, &places[1], 1, 0), 0);
+  EXPECT_EQ(text_of(reader, places[1]), "none");
+  EXPECT_EQ(text_of(reader, places[2]), "10.1.1.1:5003/0");
+  EXPECT_EQ(fi_av_remove(writer, &places[1], 1, 0), -FI_EINVAL);
+  // "An address is inserted at the lowest index that corresponds to an unused table location."
+  fi_addr_t place = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_av_insertsvc(writer, "10.1.1.1", "6000", &place, 0, nullptr), 1);
+  EXPECT_EQ(place, places[1]);
+  EXPECT_EQ(text_of(reader, place), "10.1.1.1:6000/0");
+  ASSERT_EQ(fi_av_insertsvc(writer, "10.1.1.1", "6001", &place, 0, nullptr), 1);
+  EXPECT_EQ(place, 3u);
+  EXPECT_EQ(fi_close(&reader->fid), 0);
+  EXPECT_EQ(fi_close(&writer->fid), 0);
+}
+
+/// A sender, or a source, that others have removed is none.
+TEST_F(FiAv, Who_was_removed_from_a_named_vector_is_no_target_and_no_source) {
+  const std::string name = "nobody-" + std::to_string(getpid());
+  fid_av* writer = open_av(name.c_str());
+  fid_av* reader = open_av(name.c_str());
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(domain, info.get(), &ep, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &reader->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_enable(ep), 0);
+  const Name of_b = name_of(b);
+  fi_addr_t place = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_av_insert(writer, of_b.data(), 1, &place, 0, nullptr), 1);
+  Node known;
+  known.ep = ep;
+  const fi_addr_t to_ep = b.insert(known);
+  int word = 3;
+  for (const bool removed : {false, true}) {
+    if (removed) {
+      ASSERT_EQ(fi_av_remove(writer, &place, 1, 0), 0);
+    }
+    EXPECT_EQ(fi_inject(ep, &word, sizeof word, place), removed ? -FI_EINVAL : 0);
+    ASSERT_EQ(fi_recv(ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_inject(b.ep, &word, sizeof word, to_ep), 0);
+    EXPECT_EQ(a.next().source, removed ? FI_ADDR_NOTAVAIL : place);
+  }
+  for (fid* object : {&ep->fid, &reader->fid, &writer->fid}) EXPECT_EQ(fi_close(object), 0);
+}
+
+TEST_F(FiAv, Places_of_a_named_vector_are_given_once_whoever_asks) {
+  const std::string name = "threads-" + std::to_string(getpid());
+  constexpr std::size_t kThreads = 4;
+  constexpr std::size_t kEach = 200;
+  std::array<std::array<fi_addr_t, kEach>, kThreads> places{};
+  std::array<fid_domain*, kThreads> domains{};
+  std::array<fid_av*, kThreads> vectors{};
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    ASSERT_EQ(fi_domain(fabric, info.get(), &domains[i], nullptr), 0);
+    fi_av_attr attr{};
+    attr.name = name.c_str();
+    ASSERT_EQ(fi_av_open(domains[i], &attr, &vectors[i], nullptr), 0);
+  }
+  const auto run = [&](std::size_t thread) {
+    for (std::size_t i = 0; i < kEach; ++i) {
+      fi_addr_t& place = places[thread][i];
+      const std::string service = std::to_string(1 + thread * kEach + i);
+      ASSERT_EQ(fi_av_insertsvc(vectors[thread], "10.1.1.1", service.c_str(), &place, 0, nullptr), 1);
+      if (i % 3 == 2) continue;
+      ASSERT_EQ(fi_av_remove(vectors[thread], &place, 1, 0), 0);
+      ASSERT_EQ(fi_av_insertsvc(vectors[thread], "10.1.1.1", service.c_str(), &place, 0, nullptr), 1);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < kThreads; ++i) threads.emplace_back(run, i);
+  for (std::thread& thread : threads) thread.join();
+  std::vector<bool> given(kThreads * kEach);
+  for (std::size_t thread = 0; thread < kThreads; ++thread) {
+    for (std::size_t i = 0; i < kEach; ++i) {
+      const fi_addr_t place = places[thread][i];
+      ASSERT_LT(place, given.size()) << "a lower one was free";
+      EXPECT_FALSE(given[place]);
+      given[place] = true;
+      EXPECT_EQ(text_of(vectors[0], place), "10.1.1.1:" + std::to_string(1 + thread * kEach + i) + "/0");
+    }
+  }
+  for (fid_av* vector : vectors) EXPECT_EQ(fi_close(&vector->fid), 0);
+  for (fid_domain* opened : domains) EXPECT_EQ(fi_close(&opened->fid), 0);
+}
+
 // close(2) is a place where a thread is cancelled (pthreads(7)); fi_close(3) is none.
 TEST_F(FiAv, Closed_by_a_thread_that_is_to_be_cancelled__is_closed) {
   fid_av* const av = open_av(("cancelled-" + std::to_string(getpid())).c_str());
