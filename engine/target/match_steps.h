@@ -31,6 +31,11 @@ inline std::uint64_t manipulated_length(const ListEntry& entry, std::uint64_t of
   return length - length % item;
 }
 
+/// Whether a fetching atomic is the one that changes nothing. @spec fi_atomic(3), FI_ATOMIC_READ
+inline bool only_reads(const PacketHeader& header) {
+  return static_cast<AtomicOperation>(header.atomic_operation) == AtomicOperation::kAtomicRead;
+}
+
 /// The first entry of the list that takes a message; nullptr if none does.
 /// @param initiator  as matching sees it
 inline ListEntry* find_entry(MatchList& list, const Interface& ni, const PacketHeader& header, ProcessId initiator) {

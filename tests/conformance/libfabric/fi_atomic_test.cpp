@@ -1,6 +1,8 @@
 // fi_atomic(3): every combination of operation, type and family that there is, executed and compared with a plain
 // computation; every other one refused.
 
+#include <sys/mman.h>
+
 #include <complex>
 #include <cstdint>
 
@@ -358,12 +360,77 @@ TEST_F(FiTaggedAtomic, Without_a_receive_there_is_nothing_to_change) {
   EXPECT_TRUE(b.is_quiet());
 }
 
+/// fi_domain(3), "Unmatched RMA / RMA Overrun", which "deal with the processing of RMA and atomic operations": those
+/// that "attempt to access outside of the target memory region will fail, resulting in a transmit error".
+TEST_F(FiTaggedAtomic, Outside_of_the_buffer_fails_at_its_initiator) {
+  const std::array<std::uint64_t, 4> before = target;
+  const std::array<std::uint64_t, 2> sources{5, 6};
+  std::array<std::uint64_t, 2> compares{30, 40}, results{77, 78};
+  const fi_ioc two{const_cast<std::uint64_t*>(sources.data()), 2};
+  const fi_ioc compared{compares.data(), 2};
+  fi_ioc fetched{results.data(), 2};
+  ASSERT_EQ(fi_trecv(b.ep, target.data(), 24, nullptr, FI_ADDR_UNSPEC, 77, 0, &target), 0);
+  for (const std::uint64_t at : {16, 24, 1 << 20}) {  // Half of it fits, or none.
+    remote = {at, 2, 77};
+    fi_msg_atomic msg = message(FI_SUM);
+    msg.msg_iov = &two;
+    ASSERT_EQ(fi_atomicmsg(a.ep, &msg, FI_TAGGED), 0);
+    Completion failed = a.next();
+    EXPECT_EQ(failed.err, FI_EKEYREJECTED) << at;
+    EXPECT_EQ(failed.op_context, &source);
+    ASSERT_EQ(fi_fetch_atomicmsg(a.ep, &msg, &fetched, nullptr, 1, FI_TAGGED), 0);
+    EXPECT_EQ(a.next().err, FI_EKEYREJECTED) << at;
+    msg.op = FI_CSWAP;
+    ASSERT_EQ(fi_compare_atomicmsg(a.ep, &msg, &compared, nullptr, 1, &fetched, nullptr, 1, FI_TAGGED), 0);
+    EXPECT_EQ(a.next().err, FI_EKEYREJECTED) << at;
+  }
+  EXPECT_EQ(target, before);
+  EXPECT_EQ(results, (std::array<std::uint64_t, 2>{77, 78}));
+  EXPECT_TRUE(b.is_quiet()) << "the receive waits for the next";
+  remote = {16, 1, 77};
+  const fi_msg_atomic msg = message(FI_SUM);
+  ASSERT_EQ(fi_atomicmsg(a.ep, &msg, FI_TAGGED), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(b.next().op_context, &target);
+  EXPECT_EQ(target[2], 35u);
+}
+
 TEST_F(FiTaggedAtomic, Goes_to_one_piece_of_one_receive) {
   const fi_rma_ioc two[] = {{0, 1, 77}, {8, 0, 77}};
   fi_msg_atomic msg = message(FI_SUM);
   msg.rma_iov = two;
   msg.rma_iov_count = 2;
   EXPECT_EQ(fi_atomicmsg(a.ep, &msg, FI_TAGGED), -FI_EINVAL);
+}
+
+/// "The target buffer of fetch-atomic operations must be enabled for remote read access." That is all that is needed of
+/// the one that changes nothing, also of memory itself.
+TEST_F(FiAtomic, What_only_reads_needs_no_right_to_write) {
+  void* const page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  auto* const items = static_cast<std::uint64_t*>(page);
+  items[0] = 7;
+  items[1] = 8;
+  ASSERT_EQ(mprotect(page, 4096, PROT_READ), 0);
+  std::uint64_t one = 1;
+  std::array<std::uint64_t, 2> old{};
+  const auto fetch = [&](std::uint64_t key, fi_op op) {
+    EXPECT_EQ(fi_fetch_atomic(a.ep, op == FI_ATOMIC_READ ? nullptr : &one, op == FI_ATOMIC_READ ? 2 : 1, nullptr,
+                              old.data(), nullptr, to_b, 0, key, FI_UINT64, op, nullptr),
+              0);
+    return a.next().err;
+  };
+  fid_mr* readable = open_memory(page, 4096, 50, FI_REMOTE_READ);
+  std::uint64_t word = 9;
+  fid_mr* writable = open_memory(&word, sizeof word, 51, FI_REMOTE_WRITE);
+  EXPECT_EQ(fetch(50, FI_ATOMIC_READ), 0);
+  EXPECT_EQ(old, (std::array<std::uint64_t, 2>{7, 8}));
+  EXPECT_EQ(fetch(50, FI_SUM), FI_EACCES);
+  EXPECT_EQ(fetch(51, FI_SUM), FI_EACCES) << "it reads, too";
+  EXPECT_EQ(word, 9u);
+  EXPECT_EQ(fi_close(&readable->fid), 0);
+  EXPECT_EQ(fi_close(&writable->fid), 0);
+  EXPECT_EQ(munmap(page, 4096), 0);
 }
 
 TEST_F(FiAtomic, Failure_of_many_items_is_one_failure) {

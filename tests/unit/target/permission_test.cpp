@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/unit/support/core_fixture.h"
 
 namespace portofu {
@@ -36,6 +38,38 @@ TEST(PermissionTest, Fetching__needs_both) {
     EXPECT_EQ(verdict(type, kEntryOpPut), Refusal::kOperation);
     EXPECT_EQ(verdict(type, kEntryOpGet), Refusal::kOperation);
   }
+}
+
+TEST(PermissionTest, Atomic_that_only_reads__needs_no_right_to_put) {
+  ListEntry entry;
+  entry.options = kEntryOpGet;
+  PacketHeader header{};
+  header.type = PacketType::kFetchAtomic;
+  header.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kAtomicRead);
+  EXPECT_EQ(judge(entry, header, header.type), Refusal::kNone);
+  entry.options = kEntryOpPut;
+  EXPECT_EQ(judge(entry, header, header.type), Refusal::kOperation);
+}
+
+TEST(PermissionTest, Atomic_beyond_an_entry_that_takes_data__is_refused) {
+  std::array<std::byte, 16> memory;
+  ListEntry entry;
+  entry.segment.describe(memory.data(), memory.size());
+  for (const PacketType type : {PacketType::kAtomic, PacketType::kFetchAtomic, PacketType::kSwap}) {
+    PacketHeader header{};
+    header.type = type;
+    header.length = 16;
+    entry.options = kBoth | kEntryTakesData;
+    EXPECT_EQ(judge(entry, header, type), Refusal::kNone);
+    header.remote_offset = 8;
+    EXPECT_EQ(judge(entry, header, type), Refusal::kNoMatch);
+    entry.options = kBoth;
+    EXPECT_EQ(judge(entry, header, type), Refusal::kNone) << "Portals does what fits (3.15.4)";
+  }
+  entry.options = kBoth | kEntryTakesData;
+  PacketHeader put{};
+  put.length = 32;
+  EXPECT_EQ(judge(entry, put, PacketType::kPut), Refusal::kNone) << "of a message it takes what fits";
 }
 
 TEST(PermissionTest, Entry_that_allows_nothing__refuses_everything) {
