@@ -3,6 +3,7 @@
 // answer is the caller's next step. @spec Portals 4.3, 3.13, 3.14
 
 #include "engine/core/core.h"
+#include "engine/target/match_steps.h"
 
 namespace portofu {
 
@@ -25,6 +26,11 @@ constexpr EventKind event_kind_of(PacketType type) {
 /// Whether the initiator gets what was in the target's memory.
 constexpr bool reads(PacketType type) {
   return type == PacketType::kGet || type == PacketType::kFetchAtomic || type == PacketType::kSwap;
+}
+
+/// Whether an operation that fetches may leave other items behind than it found.
+inline bool fetches_and_changes(const PacketHeader& header, PacketType type) {
+  return is_fetching(type) && !only_reads(header);
 }
 
 /// Whether the application wants to be told of the message's data (FI_REMOTE_CQ_DATA).
@@ -94,9 +100,11 @@ inline void fill_overflow_event(const UnexpectedHeader& header, Event& event) {
                     [&](Event& event) { fill_target_event(header, type, placement, fail, event); });
   }
   if ((entry.options & kEntryEventCtComm) != 0) {
+    const std::uint64_t amount = counted_amount(entry.options, placement.mlength);
     const Handle ct_handle = reads(type) ? entry.read_ct_handle : entry.ct_handle;
-    count_outcome(core, ni, ni.ct_for(ct_handle, header.pt_index), fail,
-                  counted_amount(entry.options, placement.mlength));
+    count_outcome(core, ni, ni.ct_for(ct_handle, header.pt_index), fail, amount);
+    if (entry.counts_changes && fetches_and_changes(header, type))
+      count_outcome(core, ni, ni.ct_for(entry.ct_handle, header.pt_index), fail, amount);
   }
 }
 

@@ -28,6 +28,7 @@ void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle 
   entry.handle = handle;
   entry.ct_handle = request.ct_handle;
   entry.read_ct_handle = request.counts_reads_apart ? request.read_ct_handle : request.ct_handle;
+  entry.counts_changes = request.counts_changes;
   entry.pending = 0;
   entry.unexpected_count = 0;
   entry.pt_index = request.pt_index;

@@ -18,7 +18,8 @@ struct EntryRequest {
   std::uint32_t uid = kUidAny;
   Handle ct_handle = 0;  ///< 0 for none.
   bool counts_reads_apart = false;
-  Handle read_ct_handle = 0;  ///< With counts_reads_apart: what reads or fetches counts here; 0 for none.
+  Handle read_ct_handle = 0;    ///< With counts_reads_apart: what reads or fetches counts here; 0 for none.
+  bool counts_changes = false;  ///< As in ListEntry.
   std::uint16_t pt_index = 0;
   ListKind list = ListKind::kPriority;
 };

@@ -240,6 +240,7 @@ void open_region_at(Core& core, MemoryRegion& region, const Receive& receive) {
   request.ct_handle = handle_of(region.cntr != nullptr ? region.cntr : receive.remote_write_cntr);
   request.counts_reads_apart = true;
   request.read_ct_handle = handle_of(receive.remote_read_cntr);
+  request.counts_changes = region.cntr != nullptr;
   request.options = ((access & FI_REMOTE_WRITE) != 0 ? kEntryOpPut : 0) |
                     ((access & FI_REMOTE_READ) != 0 ? kEntryOpGet : 0) | kEntryNoTruncate | kEntryEventLinkDisable |
                     kEntryEventUnlinkDisable | kEntryEventSuccessDisable |

@@ -77,6 +77,44 @@ TEST_F(FiMr, Interface_of_a_device_is_ignored) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
+/// fi_mr_bind: "Generates an event whenever a remote RMA write or atomic operation modifies the memory region." Those
+/// that fetch are reads for the counter of the endpoint, all the same (fi_endpoint(3), FI_REMOTE_READ).
+TEST_F(FiMr, Counter_counts_all_that_modifies_the_region) {
+  info = get_info(make_hints().get());
+  ASSERT_NE(info, nullptr);
+  ASSERT_NO_FATAL_FAILURE(open_domains());
+  a.open(domain, info.get());
+  fid_cntr* reads = open_cntr(domain_of_b);
+  fid_cntr* changes = open_cntr(domain_of_b);
+  b.open(domain_of_b, info.get(), 0, reads, FI_REMOTE_READ);
+  meet();
+  fid_mr* region = open_memory(&word, sizeof word, 5);
+  ASSERT_EQ(fi_mr_bind(region, &changes->fid, FI_REMOTE_WRITE), 0);
+  std::uint64_t one = 1, old = 0;
+  ASSERT_EQ(fi_atomic(a.ep, &one, 1, nullptr, to_b, 0, 5, FI_UINT64, FI_SUM, nullptr), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(fi_cntr_wait(changes, 1, 20000), 0);
+  ASSERT_EQ(fi_fetch_atomic(a.ep, &one, 1, nullptr, &old, nullptr, to_b, 0, 5, FI_UINT64, FI_SUM, nullptr), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(fi_cntr_wait(changes, 2, 20000), 0);
+  std::uint64_t two = 2;
+  ASSERT_EQ(
+      fi_compare_atomic(a.ep, &one, 1, nullptr, &two, nullptr, &old, nullptr, to_b, 0, 5, FI_UINT64, FI_CSWAP, nullptr),
+      0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(fi_cntr_wait(changes, 3, 20000), 0);
+  ASSERT_EQ(fi_fetch_atomic(a.ep, nullptr, 1, nullptr, &old, nullptr, to_b, 0, 5, FI_UINT64, FI_ATOMIC_READ, nullptr),
+            0);
+  EXPECT_EQ(a.next().err, 0);
+  ASSERT_EQ(fi_read(a.ep, &old, sizeof old, nullptr, to_b, 0, 5, nullptr), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(fi_cntr_wait(reads, 4, 20000), 0);
+  EXPECT_EQ(fi_cntr_read(changes), 3u) << "these change nothing";
+  EXPECT_EQ(fi_cntr_read(reads), 4u);
+  EXPECT_EQ(word, 1u);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
 TEST_F(FiMr, Thousands_come_and_go) {
   open_with(0);
   ASSERT_GE(info->domain_attr->mr_cnt, 50'000u);

@@ -351,6 +351,31 @@ TEST_F(CompleteTest, Counts__of_what_reads_may_go_elsewhere) {
   EXPECT_EQ(ni.cts.find(reads_ct)->success(), 1u);
 }
 
+TEST_F(CompleteTest, Counts__of_what_fetches_and_changes_may_go_to_both) {
+  const Handle reads_ct = make_ct(ni);
+  EntryRequest request = entry(kPutsAndGets | kEntryEventCtComm);
+  request.ct_handle = ct;
+  request.counts_reads_apart = true;
+  request.read_ct_handle = reads_ct;
+  request.counts_changes = true;
+  append(std::move(request));
+  Arrival get = matched(get_header(8, 1));
+  complete(get);
+  EXPECT_EQ(successes(), 0u);
+  PacketHeader header = get_header(8, 2);
+  header.type = PacketType::kFetchAtomic;
+  header.atomic_type = static_cast<std::uint8_t>(AtomicType::kUint64);
+  header.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
+  Arrival sum = matched(header);
+  complete(sum);
+  EXPECT_EQ(successes(), 1u);
+  header.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kAtomicRead);
+  Arrival read = matched(header);
+  complete(read);
+  EXPECT_EQ(successes(), 1u);
+  EXPECT_EQ(ni.cts.find(reads_ct)->success(), 3u);
+}
+
 TEST_F(CompleteTest, Late_answer__waits_until_unexpected_messages_take_less) {
   make_portal(ni, kPt + 1, 0);
   EntryRequest late = entry(
