@@ -115,15 +115,17 @@ std::size_t count_parts(const AtomicCall& call, const Operands& operands) {
   return count;
 }
 
-/// Puts what is compared next into the descriptor.
-void take_compared(Cutter& compared, Descriptor& d) {
+/// Transmits a part with what it compares, which of deferred work is read when that starts.
+ssize_t transmit_comparing(Endpoint& ep, const TransmitCall& part, Cutter& compared, Descriptor& d) {
   std::array<iovec, kMostPieces> pieces;
   const std::size_t count = compared.take(d.length, pieces);
   d.portals.operand_bytes = static_cast<std::uint8_t>(d.length);
   d.operand = {};
+  if (part.deferral.owner != nullptr) return transmit_compared(ep, part, d, {pieces.data(), count});
   std::byte* at = d.operand.data();
   for (std::size_t i = 0; i < count; ++i)
     at = std::copy_n(static_cast<const std::byte*>(pieces[i].iov_base), pieces[i].iov_len, at);
+  return transmit(ep, part, d);
 }
 
 ssize_t transmit_parts(Endpoint& ep, const AtomicCall& call, const TransmitCall& whole, const Descriptor& like,
@@ -151,8 +153,8 @@ ssize_t transmit_parts(Endpoint& ep, const AtomicCall& call, const TransmitCall&
       part.piece_count = source.take(d.length, source_pieces);
       if (fetches) part.result_count = results.take(d.length, result_pieces);
       part.results = result_pieces.data();
-      if (compares) take_compared(compared, d);
-      if (const ssize_t posted = transmit(ep, part, d); posted != 0) return parts.give_up(posted, index);
+      const ssize_t posted = compares ? transmit_comparing(ep, part, compared, d) : transmit(ep, part, d);
+      if (posted != 0) return parts.give_up(posted, index);
     }
   }
   return 0;

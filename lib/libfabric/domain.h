@@ -33,7 +33,8 @@ struct Domain;
 /// What waits for a counter and is no descriptor, kept alive in Domain::local_calls.
 struct KeptCall : LocalCall {
   Domain* domain = nullptr;
-  Handle changes = 0;  ///< Counter that it, or what it starts, will change; 0: none.
+  Handle changes = 0;                  ///< Counter that it, or what it starts, will change; 0: none.
+  const Descriptor* starts = nullptr;  ///< The transfer that it starts, if that has been made already.
 };
 
 struct Domain {

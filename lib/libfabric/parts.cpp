@@ -148,7 +148,7 @@ ssize_t Parts::open_whole(const TransmitCall& whole, PacketType type) {
   end->is_told = (whole.flags & FI_COMPLETION) != 0;
   end->bytes = bytes;
   gate->parts = 0;  // Until it is armed.
-  const ssize_t result = keep(ep, std::move(end), {gate->ct_handle, count_}, {whole.deferral.owner, ep.tx.get()});
+  const ssize_t result = keep(std::move(end), {gate->ct_handle, count_}, {whole.deferral.owner, ep.tx.get()});
   if (result != 0) return result;
   gate->parts = count_;
   gate_ = gate;

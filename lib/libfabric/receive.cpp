@@ -186,7 +186,7 @@ ssize_t defer(const Endpoint& ep, const ReceiveCall& call) {
     deferred->call.deferral = &deferred->deferral;
   }
   deferred->changes = deferred->deferral.completion;
-  return keep(ep, std::move(deferred), trigger, {owner, ep.rx.get()});
+  return keep(std::move(deferred), trigger, {owner, ep.rx.get()});
 }
 
 /// On duty: cancels a message that has not left, or a receive that is not posted, because it waits for a counter.
@@ -194,15 +194,16 @@ bool cancel_waiting(Core& core, const Endpoint& ep, const void* context) {
   std::optional<ReceiveCall> received;
   void* sent = nullptr;
   const bool found = take_message_out(core, ep, [&](const Descriptor& d) {
-    if (d.type == PacketType::kLocalCall) {
-      if (d.call->run != post_deferred) return false;
+    if (d.type == PacketType::kLocalCall && d.call->run == post_deferred) {
       const ReceiveCall& call = static_cast<const DeferredReceive&>(*d.call).call;
       if (call.msg.context != context) return false;
       received = call;
       return true;
     }
-    const WordKind kind = kind_of(d.portals.user_ptr);
-    sent = d.portals.user_ptr;
+    const Descriptor* transfer = transfer_of(d);
+    if (transfer == nullptr) return false;
+    sent = transfer->portals.user_ptr;
+    const WordKind kind = kind_of(sent);
     return (kind == WordKind::kSend || kind == WordKind::kTaggedSend) && context_of(sent) == context;
   });
   if (!found) return false;

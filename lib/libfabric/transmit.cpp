@@ -1,5 +1,7 @@
 #include "lib/libfabric/transmit.h"
 
+#include <algorithm>
+
 #include "engine/door/libfabric.h"
 #include "lib/libfabric/info.h"
 
@@ -154,10 +156,65 @@ bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descript
   return (call.flags & FI_INJECT) == 0 && interface_of(core).cts.find(turn.counter)->waiting_count() < kTransmitSize;
 }
 
+/// A transfer that waits for a counter, and of which not all is in its descriptor.
+struct KeptTransfer : KeptCall {
+  Descriptor descriptor;
+  std::vector<std::byte> injected;  ///< Its data, which the application may change.
+  std::vector<iovec> compared;      ///< What it compares, which is read when it starts.
+};
+
+void start_kept(Core& core, LocalCall& local) {
+  auto& kept = static_cast<KeptTransfer&>(local);
+  std::byte* at = kept.descriptor.operand.data();
+  for (const iovec& piece : kept.compared)
+    at = std::copy_n(static_cast<const std::byte*>(piece.iov_base), piece.iov_len, at);
+  start_descriptor(core, kept.descriptor);  // What it was to inject is copied if it does not leave at once.
+  kept.domain->local_calls.erase(&local);
+}
+
+/// Whether the data may change before the transfer starts: of deferred work it does.
+bool is_injected_later(const TransmitCall& call, PacketType type) {
+  return (call.flags & FI_INJECT) != 0 && call.deferral.owner == nullptr && type != PacketType::kGet;
+}
+
+/// On duty. @return false: the memory is not there
+bool copy_injected(TransmitCall& call, std::uint64_t length, std::vector<std::byte>& copy, iovec& piece) {
+  MemorySegment source;
+  source.describe(call.pieces, call.piece_count);
+  copy.resize(length);
+  if (length != 0 && !source.read(0, copy.data(), length)) return false;
+  piece = {copy.data(), copy.size()};
+  call.pieces = &piece;
+  call.piece_count = 1;
+  return true;
+}
+
+/// When a call may start; without counter: now.
+Trigger trigger_of(const Transmit& tx, const TransmitCall& call) {
+  return call.deferral.trigger.counter != 0 ? call.deferral.trigger : trigger_of(*tx.domain, call.context, call.flags);
+}
+
+/// On duty: lets a transfer wait that needs more than its descriptor. @param d  names its target
+[[gnu::noinline]] ssize_t keep_transfer(Core& core, const Transmit& tx, TransmitCall call, const Descriptor& d,
+                                        std::span<const iovec> compared) {
+  const auto kept = std::make_shared<KeptTransfer>();
+  kept->run = start_kept;
+  kept->domain = tx.domain;
+  kept->starts = &kept->descriptor;
+  kept->descriptor = d;
+  kept->compared.assign(compared.begin(), compared.end());
+  iovec piece;
+  if (is_injected_later(call, d.type) && !copy_injected(call, d.length, kept->injected, piece)) return -FI_EFAULT;
+  ssize_t result = -FI_EAGAIN;
+  if (complete(core, tx, call, kept->descriptor))
+    result = guarded([&] { return keep(kept, trigger_of(tx, call), {call.deferral.owner, &tx}); });
+  if (result != 0) free_memory(interface_of(core), kept->descriptor);
+  return result;
+}
+
 ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   if (!name_target(tx, call, d)) return -FI_EINVAL;
-  Trigger trigger =
-      call.deferral.trigger.counter != 0 ? call.deferral.trigger : trigger_of(*tx.domain, call.context, call.flags);
+  Trigger trigger = trigger_of(tx, call);
   Credit* credit = nullptr;  // Of a message that waits for nothing but its turn.
   if (trigger.counter == 0) {
     if (!call.goes_on && !has_room(core, d)) return -FI_EAGAIN;
@@ -167,6 +224,8 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
       if (trigger.counter != 0 && !may_be_held(core, call, trigger)) return -FI_EAGAIN;
     }
   }
+  if (trigger.counter != 0 && is_injected_later(call, d.type)) [[unlikely]]
+    return keep_transfer(core, tx, call, d, {});
   if (!complete(core, tx, call, d)) {
     free_memory(interface_of(core), d);
     return -FI_EAGAIN;
@@ -207,13 +266,22 @@ ssize_t check_access(const Transmit& tx, const TransmitCall& call) {
   return tx.enabled && (needed & ~tx.access) == 0 ? 0 : -FI_EOPBADSTATE;
 }
 
+namespace {
+
+/// @return 0, or what is wrong with the call
+[[gnu::always_inline]] inline ssize_t check(const Transmit& tx, const TransmitCall& call, const Descriptor& d) {
+  if (const ssize_t wrong = check_access(tx, call); wrong != 0) return wrong;
+  if ((call.flags & kNotThere) != 0) [[unlikely]]
+    return -FI_EBADFLAGS;
+  if (call.piece_count > kMostPieces) return -FI_EINVAL;
+  return check_length(call, d.type, d.length);
+}
+
+}  // namespace
+
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
   return guarded([&]() -> ssize_t {
-    if (const ssize_t wrong = check_access(*ep.tx, call); wrong != 0) return wrong;
-    if ((call.flags & kNotThere) != 0) [[unlikely]]
-      return -FI_EBADFLAGS;
-    if (call.piece_count > kMostPieces) return -FI_EINVAL;
-    if (const ssize_t wrong = check_length(call, d.type, d.length); wrong != 0) return wrong;
+    if (const ssize_t wrong = check(*ep.tx, call, d); wrong != 0) return wrong;
     Engine& engine = *ep.domain->engine;
     bool pauses = false;
     ssize_t result = 0;
@@ -229,19 +297,29 @@ ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
   });
 }
 
-ssize_t keep(const Endpoint& ep, std::shared_ptr<KeptCall> call, const Trigger& trigger, const Claim& claim) {
+ssize_t transmit_compared(Endpoint& ep, const TransmitCall& call, Descriptor& d, std::span<const iovec> compared) {
+  return guarded([&]() -> ssize_t {
+    if (const ssize_t wrong = check(*ep.tx, call, d); wrong != 0) return wrong;
+    const Engine::Duty duty(*ep.domain->engine);
+    if (!name_target(*ep.tx, call, d)) return -FI_EINVAL;
+    return keep_transfer(duty.core(), *ep.tx, call, d, compared);
+  });
+}
+
+ssize_t keep(std::shared_ptr<KeptCall> call, const Trigger& trigger, const Claim& claim) {
+  Domain& domain = *call->domain;
   Descriptor d;
   d.type = PacketType::kLocalCall;
   d.interface_index = kFabricInterface;
   d.call = call.get();
   const LocalCall* key = call.get();
-  ep.domain->local_calls.emplace(key, std::move(call));
+  domain.local_calls.emplace(key, std::move(call));
   ssize_t result = -FI_ENOMEM;
   try {
-    result = arm(*ep.domain->engine, d, trigger, claim);
+    result = arm(*domain.engine, d, trigger, claim);
   } catch (const std::bad_alloc&) {
   }
-  if (result != 0) ep.domain->local_calls.erase(key);
+  if (result != 0) domain.local_calls.erase(key);
   return result;
 }
 

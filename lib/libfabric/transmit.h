@@ -6,6 +6,7 @@
 #include <rdma/fi_trigger.h>
 
 #include <functional>
+#include <span>
 
 #include "lib/libfabric/credit.h"
 #include "lib/libfabric/endpoint.h"
@@ -57,6 +58,11 @@ ssize_t check_length(const TransmitCall& call, PacketType type, std::uint64_t le
 /// @return 0 | -FI_EAGAIN: too much waits for room towards the target | -FI_EINVAL | -FI_EOPBADSTATE | -FI_ENOMEM
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& descriptor);
 
+/// The same of deferred work that compares. "Referenced data buffers are not read" before it starts (fi_trigger(3)).
+/// @param compared  what goes into the operand of the descriptor then
+ssize_t transmit_compared(Endpoint& ep, const TransmitCall& call, Descriptor& descriptor,
+                          std::span<const iovec> compared);
+
 /// On duty: frees the memory descriptors of an operation of its own that will never start. @param ni  whose they are
 void free_memory(Interface& ni, const Descriptor& descriptor);
 
@@ -72,7 +78,10 @@ Trigger trigger_of(const Domain& domain, const void* context, std::uint64_t flag
 ssize_t arm(Engine& engine, const Descriptor& descriptor, const Trigger& trigger, const Claim& claim = {});
 
 /// On duty: lets a call wait for a counter.
-ssize_t keep(const Endpoint& ep, std::shared_ptr<KeptCall> call, const Trigger& trigger, const Claim& claim);
+ssize_t keep(std::shared_ptr<KeptCall> call, const Trigger& trigger, const Claim& claim);
+
+/// The transfer that something waits to be, or to start; nullptr: it is none.
+const Descriptor* transfer_of(const Descriptor& waiting);
 
 /// On duty: an endpoint closes, and with it ends what has not started.
 void end_waiting(Core& core, const Endpoint& ep);

@@ -132,9 +132,10 @@ constexpr bool is_count(PacketType type) {
 }
 
 /// On duty: where what waits counts as a part; nullptr: it is none.
-Gate* gate_of(Domain& domain, const Interface& ni, const Descriptor& d) {
-  if (d.type == PacketType::kLocalCall || is_count(d.type)) return nullptr;
-  const MemoryDescriptor* md = ni.mds.find(is_fetching(d.type) ? d.portals.get_md_handle : d.portals.md_handle);
+Gate* gate_of(Domain& domain, const Interface& ni, const Descriptor& waiting) {
+  const Descriptor* d = transfer_of(waiting);
+  if (d == nullptr) return nullptr;
+  const MemoryDescriptor* md = ni.mds.find(is_fetching(d->type) ? d->portals.get_md_handle : d->portals.md_handle);
   if (md == nullptr || md->ct_handle == 0) return nullptr;
   const auto found = domain.gates.find(md->ct_handle);
   return found != domain.gates.end() ? found->second.get() : nullptr;
@@ -190,15 +191,19 @@ void take_out_of_turn(Core& core, const Endpoint& ep, Which&& which) {
 
 }  // namespace
 
+const Descriptor* transfer_of(const Descriptor& waiting) {
+  if (waiting.type == PacketType::kLocalCall) return static_cast<const KeptCall*>(waiting.call)->starts;
+  return is_count(waiting.type) ? nullptr : &waiting;
+}
+
 void forget(Domain& domain, Core& core, TriggeredOperation* operation) {
-  const Descriptor& d = operation->descriptor;
+  const Descriptor& waiting = operation->descriptor;
   Interface& ni = interface_of(core);
-  if (d.type == PacketType::kLocalCall) {
-    domain.local_calls.erase(d.call);
-  } else if (!is_count(d.type)) {
-    if (Gate* const gate = gate_of(domain, ni, d)) --gate->parts;  // This one will never start.
-    free_memory(ni, d);
+  if (const Descriptor* d = transfer_of(waiting)) {
+    if (Gate* const gate = gate_of(domain, ni, waiting)) --gate->parts;  // This one will never start.
+    free_memory(ni, *d);
   }
+  if (waiting.type == PacketType::kLocalCall) domain.local_calls.erase(waiting.call);
   --ni.triggered_count;
   delete operation;
 }

@@ -387,6 +387,110 @@ TEST_F(FiTrigger, Memory_of_work_is_free_when_its_counter_is_flushed) {
   }
 }
 
+/// fi_msg(3), FI_INJECT: "the outbound data buffer should be returned to user immediately after the send call returns";
+/// so it is of every kind of transmit. That the transfer waits for a counter does not make the buffer the library's.
+TEST_F(FiTrigger, Injected_data_are_those_of_the_call) {
+  std::array<std::uint64_t, 4> memory{};
+  fid_mr* region = open_memory(memory.data(), sizeof memory, 1);
+  std::array<fi_triggered_context2, 5> contexts{};
+  for (fi_triggered_context2& context : contexts) {
+    context.event_type = FI_TRIGGER_THRESHOLD;
+    context.trigger.threshold = {gate, 1};
+  }
+  std::array<std::uint32_t, 2> data{1, 2};
+  std::uint64_t one = 1, old = 0;
+  std::array<iovec, 2> pieces{{{&data[0], 4}, {&data[1], 4}}};
+  fi_rma_iov remote{0, 8, 1};
+  fi_ioc item{&one, 1}, fetched{&old, 1};
+  fi_rma_ioc place{8, 1, 1};
+  const fi_msg sent{pieces.data(), nullptr, 2, to_b, &contexts[0], 0};
+  ASSERT_EQ(fi_sendmsg(a.ep, &sent, FI_TRIGGER | FI_INJECT), 0);
+  const fi_msg_rma written{pieces.data(), nullptr, 2, to_b, &remote, 1, &contexts[1], 0};
+  ASSERT_EQ(fi_writemsg(a.ep, &written, FI_TRIGGER | FI_INJECT), 0);
+  fi_msg_atomic added{&item, nullptr, 1, to_b, &place, 1, FI_UINT64, FI_SUM, &contexts[2], 0};
+  ASSERT_EQ(fi_atomicmsg(a.ep, &added, FI_TRIGGER | FI_INJECT), 0);
+  place.addr = 16;
+  added.context = &contexts[3];
+  ASSERT_EQ(fi_fetch_atomicmsg(a.ep, &added, &fetched, nullptr, 1, FI_TRIGGER | FI_INJECT), 0);
+  place.addr = 24;
+  added.op = FI_CSWAP;
+  added.context = &contexts[4];
+  std::uint64_t compared = 0;
+  const fi_ioc compare{&compared, 1};
+  ASSERT_EQ(fi_compare_atomicmsg(a.ep, &added, &compare, nullptr, 1, &fetched, nullptr, 1, FI_TRIGGER | FI_INJECT), 0);
+  data = {11, 12};
+  one = compared = 100;
+  pieces = {};
+  std::array<std::uint32_t, 2> received{};
+  ASSERT_EQ(fi_recv(b.ep, received.data(), sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  for (std::size_t i = 0; i < contexts.size(); ++i) EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(b.next().err, 0);
+  EXPECT_EQ(received, (std::array<std::uint32_t, 2>{1, 2}));
+  EXPECT_EQ(memory, (std::array<std::uint64_t, 4>{1 | std::uint64_t{2} << 32, 1, 1, 1}));
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiTrigger, Injected_data_that_wait_can_be_canceled) {
+  fi_triggered_context2 context{};
+  context.event_type = FI_TRIGGER_THRESHOLD;
+  context.trigger.threshold = {gate, 1};
+  int word = 5;
+  const iovec piece{&word, sizeof word};
+  const fi_msg msg{&piece, nullptr, 1, to_b, &context, 0};
+  ASSERT_EQ(fi_sendmsg(a.ep, &msg, FI_TRIGGER | FI_INJECT), 0);
+  ASSERT_EQ(fi_cancel(&a.ep->fid, &context), 0);
+  EXPECT_EQ(a.next().err, FI_ECANCELED);
+  EXPECT_EQ(fi_cancel(&a.ep->fid, &context), -FI_ENOENT);
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_TRUE(b.is_quiet());
+}
+
+/// "Deferred work requests are not acted upon by the provider until the associated event has occurred ... Referenced
+/// data buffers are not read or otherwise accessed."
+TEST_F(FiTrigger, Buffers_of_deferred_work_are_read_when_it_starts) {
+  std::array<std::uint64_t, 6> memory{10, 20, 30, 40, 50, 60};
+  fid_mr* region = open_memory(memory.data(), sizeof memory, 1);
+  std::array<std::uint64_t, 6> source{}, compared{}, old{};
+  fi_ioc out{source.data(), 6}, in{old.data(), 6};
+  const std::array<fi_ioc, 2> compare{{{&compared[0], 2}, {&compared[2], 4}}};
+  const fi_rma_ioc place{0, 6, 1};
+  fi_op_compare_atomic op{};
+  op.ep = a.ep;
+  op.msg = {&out, nullptr, 1, to_b, &place, 1, FI_UINT64, FI_CSWAP, nullptr, 0};
+  op.fetch.msg_iov = &in;
+  op.fetch.iov_count = 1;
+  op.compare.msg_iov = compare.data();
+  op.compare.iov_count = 2;
+  fi_deferred_work work = work_at(1, FI_OP_COMPARE_ATOMIC, done);
+  work.op.compare_atomic = &op;
+  ASSERT_EQ(queue(work), 0);
+  ASSERT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, &work), 0);
+  EXPECT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, &work), -FI_ENOENT);
+  ASSERT_EQ(queue(work), 0);
+  source = {1, 2, 3, 4, 5, 6};
+  compared = {10, 20, 30, 40, 50, 61};
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(memory, (std::array<std::uint64_t, 6>{1, 2, 3, 4, 5, 60}));
+  EXPECT_EQ(old, (std::array<std::uint64_t, 6>{10, 20, 30, 40, 50, 60}));
+  for (const std::uint64_t flags : {std::uint64_t{0}, std::uint64_t{FI_INJECT}}) {
+    source = {7, 8};
+    const iovec piece{source.data(), 8};
+    const fi_rma_iov remote{0, 8, 1};
+    fi_op_rma write{a.ep, {&piece, nullptr, 1, to_b, &remote, 1, nullptr, 0}, flags};
+    fi_deferred_work writing = work_at(fi_cntr_read(gate) + 1, FI_OP_WRITE, done);
+    writing.op.rma = &write;
+    ASSERT_EQ(queue(writing), 0);
+    source[0] = 9 + flags;
+    const std::uint64_t ended = fi_cntr_read(done);
+    ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+    EXPECT_EQ(fi_cntr_wait(done, ended + 1, 20000), 0);
+    EXPECT_EQ(memory[0], 9 + flags);
+  }
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
 TEST_F(FiTrigger, What_is_no_trigger_is_refused) {
   fi_triggered_context context{};
   context.event_type = FI_TRIGGER_XPU;
