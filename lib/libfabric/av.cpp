@@ -256,6 +256,7 @@ void AddressVector::drop(std::uint64_t place) {
   const auto found = places.find(key_of(endpoint_at(addresses[place])));
   if (found != places.end() && found->second == place) places.erase(found);
   addresses[place].pid = 0;
+  if (credits[place].holds_fence) --held_fences;
   close_credit(*core, *domain, credits[place]);
 }
 

@@ -29,6 +29,7 @@ struct AddressVector {
   std::uint64_t removals_seen = 0;                      ///< On duty: of `shared`, when we looked last.
   std::vector<Address> addresses;                       ///< On duty: what is known of `shared`. A pid of 0: removed.
   std::vector<Credit> credits;                          ///< On duty: by place.
+  std::size_t held_fences = 0;                          ///< On duty: of `credits`, with holds_fence.
   std::set<std::uint64_t> free_places;                  ///< On duty: of addresses that were removed.
   std::unordered_map<std::uint64_t, fi_addr_t> places;  ///< On duty: by key_of, for FI_SOURCE.
 

@@ -16,6 +16,7 @@ struct Credit {
   Handle md_handle = 0;        ///< Of the marks; 0: none was needed yet.
   Handle ct_handle = 0;        ///< Counts their answers.
   bool holds = false;          ///< Some message was held back when we looked last.
+  bool holds_fence = false;    ///< A fenced operation was, and with it all that was posted later (fi_msg(3), FI_FENCE).
 };
 
 /// Marks without an answer with which messages may still leave.

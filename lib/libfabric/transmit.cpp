@@ -1,6 +1,7 @@
 #include "lib/libfabric/transmit.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/door/libfabric.h"
 #include "lib/libfabric/info.h"
@@ -212,6 +213,21 @@ Trigger trigger_of(const Transmit& tx, const TransmitCall& call) {
   return result;
 }
 
+/// On duty: when something that is no message may leave that is fenced, or behind what is: with the messages before it.
+[[gnu::noinline]] Trigger turn_at_fence(Core& core, const Transmit& tx, const TransmitCall& call) {
+  Credit& credit = tx.av->credit_of(call.target);
+  if ((call.flags & FI_FENCE) == 0 && !credit.holds_fence) return {};
+  const Trigger turn = turn_of(core, credit);
+  if (turn.counter == 0 && std::exchange(credit.holds_fence, false)) --tx.av->held_fences;
+  return turn;
+}
+
+/// On duty: what follows a fenced operation that is held waits with it.
+[[gnu::noinline]] void hold_fence(const Transmit& tx, const TransmitCall& call) {
+  if ((call.flags & FI_FENCE) != 0 && !std::exchange(tx.av->credit_of(call.target).holds_fence, true))
+    ++tx.av->held_fences;
+}
+
 ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   if (!name_target(tx, call, d)) return -FI_EINVAL;
   Trigger trigger = trigger_of(tx, call);
@@ -221,7 +237,17 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
     if (call.portal != PortalUse::kMemory && d.type == PacketType::kPut) {
       credit = &tx.av->credit_of(call.target);
       trigger = turn_of(core, *credit);
-      if (trigger.counter != 0 && !may_be_held(core, call, trigger)) return -FI_EAGAIN;
+    } else if ((call.flags & FI_FENCE) != 0 || tx.av->held_fences != 0) [[unlikely]] {
+      trigger = turn_at_fence(core, tx, call);
+    }
+    if (trigger.counter != 0) [[unlikely]] {
+      if (may_be_held(core, call, trigger)) {
+        hold_fence(tx, call);
+      } else if (call.goes_on) {
+        trigger = {};  // Whatever is held came from another thread, while this call was on.
+      } else {
+        return -FI_EAGAIN;
+      }
     }
   }
   if (trigger.counter != 0 && is_injected_later(call, d.type)) [[unlikely]]

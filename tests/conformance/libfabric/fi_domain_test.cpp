@@ -1,5 +1,6 @@
 // fi_domain(3). Of "resource management": a queue that is full is -FI_EAGAIN, and nothing is lost without a word.
 
+#include <algorithm>
 #include <numeric>
 
 #include "tests/conformance/harness/process.h"
@@ -117,6 +118,93 @@ TEST_F(FiDomain, Bound_event_queue_is_told_of_regions) {
     EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof entry, 0), -FI_EAGAIN);
     for (fid* object : {&region->fid, &own->fid, &eq->fid}) EXPECT_EQ(fi_close(object), 0);
   }
+}
+
+/// fi_msg(3), FI_FENCE: "the requested operation ... and any operation posted after the fenced operation will be
+/// deferred until all previous operations targeting the same peer endpoint have completed". That holds for messages
+/// that wait at their sender until others have been received, too.
+class FiDomainFence : public FiDomain {
+ protected:
+  void SetUp() override {
+    FiDomain::SetUp();
+    region_ = open_memory(memory_.data(), sizeof memory_, 1);
+  }
+  void TearDown() override {
+    EXPECT_EQ(fi_close(&region_->fid), 0);
+    Fabric::TearDown();
+  }
+
+  void send(int tag, std::uint64_t flags) {
+    const iovec piece{bytes_.data(), bytes_.size()};
+    const fi_msg_tagged msg{&piece, nullptr, 1, to_b, static_cast<std::uint64_t>(tag), 0, nullptr, 0};
+    ASSERT_EQ(fi_tsendmsg(a.ep, &msg, flags), 0);
+  }
+  ssize_t access(std::size_t index, std::uint64_t flags) {
+    const iovec piece{&words_[index], 8};
+    const fi_rma_iov remote{index * 8, 8, 1};
+    const fi_msg_rma msg{&piece, nullptr, 1, to_b, &remote, 1, &words_[index], 0};
+    return index == kRead ? fi_readmsg(a.ep, &msg, flags) : fi_writemsg(a.ep, &msg, flags);
+  }
+  /// More messages than leave before some are received.
+  void flood() {
+    for (int i = 0; i < kCount; ++i) send(i, 0);
+  }
+  void receive(int count) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_EQ(fi_trecv(b.ep, received_.data(), kMib, nullptr, FI_ADDR_UNSPEC, i, 0, nullptr), 0);
+      ASSERT_EQ(b.next().err, 0);
+    }
+  }
+  /// All messages end before the first access.
+  void expect_accesses_behind(int count, std::size_t accesses) {
+    for (int i = 0; i < count; ++i) EXPECT_EQ(a.next().flags, FI_SEND | FI_TAGGED) << i;
+    std::vector<void*> ended;
+    for (std::size_t i = 0; i < accesses; ++i) ended.push_back(a.next().op_context);
+    std::ranges::sort(ended);
+    for (std::size_t i = 0; i < accesses; ++i) EXPECT_EQ(ended[i], &words_[i]);
+  }
+
+  static constexpr int kCount = 32;
+  static constexpr std::size_t kRead = 2;
+  std::array<std::uint64_t, 3> words_{1, 2, 3};
+  std::array<std::uint64_t, 3> memory_{0, 0, 7};
+  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(kMib, 5);
+  std::vector<std::uint8_t> received_ = std::vector<std::uint8_t>(kMib);
+  fid_mr* region_ = nullptr;
+};
+
+TEST_F(FiDomainFence, Write_waits_for_messages_that_wait) {
+  flood();
+  ASSERT_EQ(access(0, FI_FENCE), 0);
+  ASSERT_EQ(access(1, 0), 0);
+  ASSERT_EQ(access(kRead, 0), 0);
+  EXPECT_EQ(access(1, FI_INJECT), -FI_EAGAIN) << "what is injected cannot wait";
+  receive(kCount);
+  expect_accesses_behind(kCount, 3);
+  EXPECT_EQ(memory_, (std::array<std::uint64_t, 3>{1, 2, 7}));
+  EXPECT_EQ(words_[kRead], 7u);
+  words_[1] = 9;
+  ASSERT_EQ(access(1, FI_INJECT), 0) << "nothing is held any more";
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(memory_[1], 9u);
+}
+
+TEST_F(FiDomainFence, Write_behind_a_fenced_message_waits_for_it) {
+  flood();
+  ASSERT_EQ(access(0, 0), 0) << "what is not fenced goes on";
+  send(kCount, FI_FENCE);
+  ASSERT_EQ(access(1, 0), 0);
+  int sends = 0;
+  for (bool written = false; !written;) {
+    const Completion ended = a.next();
+    written = ended.op_context == &words_[0];
+    sends += written ? 0 : 1;
+    ASSERT_LT(sends, kCount);
+  }
+  receive(kCount + 1);
+  for (; sends <= kCount; ++sends) EXPECT_EQ(a.next().flags, FI_SEND | FI_TAGGED);
+  EXPECT_EQ(a.next().op_context, &words_[1]);
+  EXPECT_EQ(memory_[1], 2u);
 }
 
 /// The same between processes, where the target's own calls are not what makes it receive.
