@@ -43,6 +43,9 @@ struct PortalsTransfer {
   AckRequest ack_req = AckRequest::kNone;  ///< kPut and kAtomic only.
   std::uint8_t operand_bytes = 0;          ///< kSwap: bytes used in `operand`; 0 if the operation has none.
   bool fenced = false;                     ///< It leaves when all that its target was asked before is over.
+  /// Its memory descriptor, which is for it alone, has a counter that has to reach this before it leaves; with a
+  /// failure there it does not.
+  std::uint16_t parts_before = 0;
 };
 
 /// The same of uTofu (interface_index is kTofuInterface).

@@ -119,14 +119,32 @@ void abandon(Core& core, Interface& ni, MemoryDescriptor& md, const OutgoingMess
   finish_sending(core, ni, md, message, fail);
 }
 
+/// How far the parts of an operation are that come before its last one.
+enum class PartsBefore : std::uint8_t { kUnderWay, kDone, kFailed };
+
+PartsBefore parts_before(const Interface& ni, const MemoryDescriptor& md, const Descriptor& d) {
+  const CountingEvent* counter = d.portals.parts_before != 0 ? ni.cts.find(md.ct_handle) : nullptr;
+  if (counter == nullptr) return PartsBefore::kDone;
+  if (counter->reached() < d.portals.parts_before) return PartsBefore::kUnderWay;
+  return counter->failure() == 0 ? PartsBefore::kDone : PartsBefore::kFailed;
+}
+
 /// OutgoingHooks::open: the outstanding entry, if an answer is due.
-/// @return false if it has to wait: the window of the peer is full, or the request is fenced
+/// @return false if it has to wait: the window of the peer is full, or the request is fenced, or behind other parts
 bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
   Descriptor& d = message.words.request;
   if (d.portals.fenced && !is_settled(peer)) return false;
   Interface* ni = core.interface(d.interface_index);
   MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.portals.md_handle) : nullptr;
-  if (md == nullptr || !is_answered(*md, d)) return true;
+  if (md == nullptr) return true;
+  const PartsBefore before = parts_before(*ni, *md, d);
+  if (before == PartsBefore::kUnderWay) return false;
+  if (before == PartsBefore::kFailed) {  // Whatever its source is.
+    message.source = SourceKind::kGone;
+    message.fail = NiFail::kDropped;
+    return true;
+  }
+  if (!is_answered(*md, d)) return true;
   return open_answered(core, *ni, peer, *md, d) != nullptr;
 }
 
@@ -281,7 +299,8 @@ void start_transfer(Core& core, Interface& ni, Descriptor& d) {
   core.spare_message.ensure();
   hold_memory(*md, is_fetching(d.type) ? reply_md : nullptr);
   if (reach == Reach::kNever) return end_unopened(core, ni, d, NiFail::kUndeliverable);
-  if (reach == Reach::kNow && !plain && !d.portals.fenced && use_published_held(core, ni, peer, *md, d)) return;
+  const bool waits = d.portals.fenced || d.portals.parts_before != 0;
+  if (reach == Reach::kNow && !plain && !waits && use_published_held(core, ni, peer, *md, d)) return;
   count_request(core, d.type);
   complete_header(core, ni, *md, d, 0);
   OutgoingMessage message(d);

@@ -148,7 +148,7 @@ ssize_t transmit_parts(Endpoint& ep, const AtomicCall& call, const TransmitCall&
       d.match_bits = remote.key;
       d.remote_offset = remote.addr + item * operands.item_bytes;
       d.length = std::min(most, remote.count - item) * operands.item_bytes;
-      if (!parts.is_last(index)) d.flags &= static_cast<std::uint8_t>(~kFlagTellsData);
+      parts.tell_at_end(d, index);
       part.pieces = source_pieces.data();
       part.piece_count = source.take(d.length, source_pieces);
       if (fetches) part.result_count = results.take(d.length, result_pieces);

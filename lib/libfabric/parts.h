@@ -24,7 +24,15 @@ class Parts {
   /// What the whole says of one part; its memory is to be set.
   TransmitCall cut(const TransmitCall& whole, std::size_t index) const;
 
-  bool is_last(std::size_t index) const { return index + 1 == count_; }
+  /// The data of the whole is told with the last part, which leaves when all others have been done.
+  void tell_at_end(Descriptor& part, std::size_t index) const {
+    if ((part.flags & kFlagTellsData) == 0) return;
+    if (index + 1 == count_) {
+      part.portals.parts_before = static_cast<std::uint16_t>(index);
+    } else {
+      part.flags &= static_cast<std::uint8_t>(~kFlagTellsData);
+    }
+  }
 
   /// A part could not be posted, so nobody is told of those before it, and none of them waits any more.
   /// @param index  of the part

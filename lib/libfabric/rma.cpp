@@ -140,7 +140,7 @@ ssize_t access_memory(Endpoint& ep, const TransmitCall& call, const Descriptor& 
     d.match_bits = remote[i].key;
     d.remote_offset = remote[i].addr;
     d.length = remote[i].len;
-    if (!parts.is_last(i)) d.flags &= static_cast<std::uint8_t>(~kFlagTellsData);
+    parts.tell_at_end(d, i);
     if (const ssize_t result = transmit(ep, part, d); result != 0) return parts.give_up(result, i);
   }
   return 0;

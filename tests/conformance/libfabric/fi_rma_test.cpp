@@ -349,6 +349,44 @@ TEST_P(FiRmaPieces, Failure_of_any_is_the_failure_of_all) {
   c.close();
 }
 
+/// fi_cq(3): a completion at the target says that data are "immediately available". Of a write that fails it says
+/// nothing.
+TEST_P(FiRmaPieces, Data_of_what_fails_are_not_told) {
+  std::array<std::uint32_t, 2> words{1, 2};
+  const iovec piece{words.data(), sizeof words};
+  std::array<fi_rma_iov, 2> remote{{{0, 4, GetParam()[0]}, {4, 4, GetParam()[1]}}};
+  const fi_msg_rma msg{&piece, nullptr, 1, to_b, remote.data(), 2, &context, 11};
+  const fi_ioc items{words.data(), 2};
+  std::array<fi_rma_ioc, 2> places{{{0, 1, GetParam()[0]}, {4, 1, GetParam()[1]}}};
+  const fi_msg_atomic add{&items, nullptr, 1, to_b, places.data(), 2, FI_UINT32, FI_SUM, &context, 12};
+  for (const std::uint64_t flags : {std::uint64_t{0}, std::uint64_t{FI_INJECT}}) {
+    ASSERT_EQ(fi_writemsg(a.ep, &msg, FI_REMOTE_CQ_DATA | flags), 0);
+    EXPECT_EQ(a.next().err, FI_EKEYREJECTED);
+    ASSERT_EQ(fi_atomicmsg(a.ep, &add, FI_REMOTE_CQ_DATA | flags), 0);
+    EXPECT_EQ(a.next().err, FI_EKEYREJECTED);
+    EXPECT_TRUE(b.is_quiet());
+  }
+  remote[0].key = remote[1].key = places[0].key = places[1].key = kKey;
+  std::uint64_t behind = 0;
+  ASSERT_EQ(fi_writemsg(a.ep, &msg, FI_REMOTE_CQ_DATA | FI_INJECT), 0);
+  words = {};
+  ASSERT_EQ(fi_read(a.ep, &behind, sizeof behind, nullptr, to_b, 0, kKey, &context), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(behind, 1 | std::uint64_t{2} << 32) << "fi_endpoint(3), FI_ORDER_RAW";
+  Completion told = b.next();
+  EXPECT_EQ(told.data, 11u);
+  EXPECT_EQ(told.flags, FI_REMOTE_WRITE | FI_RMA | FI_REMOTE_CQ_DATA);
+  words = {1, 1};
+  ASSERT_EQ(fi_atomicmsg(a.ep, &add, FI_REMOTE_CQ_DATA), 0);
+  EXPECT_EQ(a.next().err, 0);
+  told = b.next();
+  EXPECT_EQ(told.data, 12u);
+  EXPECT_EQ(told.flags, FI_REMOTE_WRITE | FI_ATOMIC | FI_REMOTE_CQ_DATA);
+  EXPECT_TRUE(a.is_quiet());
+  EXPECT_TRUE(b.is_quiet());
+}
+
 using Keys = std::array<std::uint64_t, 2>;
 INSTANTIATE_TEST_SUITE_P(Wrong, FiRmaPieces, ::testing::Values(Keys{99, kKey}, Keys{kKey, 99}, Keys{99, 99}));
 

@@ -32,6 +32,50 @@ TEST_F(SendFenceTest, Fence__with_nothing_before_it_holds_nothing) {
   EXPECT_EQ(next_sent().length, 8u);
 }
 
+/// The last part of an operation, of `bytes`, behind two others that `counter` counts.
+class SendLastPartTest : public SendTest {
+ protected:
+  void start_last(std::uint64_t bytes) {
+    counter().let_failures_start();
+    counter().set_on_duty(0, 0, core.fired);
+    MemoryDescriptor& own = make_md(ni, memory.data(), memory.size());
+    own.options = kMdOneShot | kMdVolatile | kMdEventCtAck;
+    own.ct_handle = ct;
+    Descriptor last = put(bytes, AckRequest::kFull);
+    last.portals.md_handle = own.handle;
+    last.portals.parts_before = 2;
+    start(last);
+  }
+  CountingEvent& counter() { return *ni.cts.find(ct); }
+};
+
+TEST_F(SendLastPartTest, Others_have_been_done__leaves_in_its_place) {
+  start_last(8);
+  start(put(16));
+  count_success(core, ni, ct, 1);
+  advance();
+  EXPECT_TRUE(wire.sent.empty());
+  EXPECT_EQ(waiting(), 2u) << "what is behind keeps its place";
+  count_success(core, ni, ct, 1);
+  advance();
+  EXPECT_EQ(next_sent().length, 8u);
+  EXPECT_EQ(next_sent().length, 16u);
+}
+
+TEST_F(SendLastPartTest, Another_has_failed__fails_without_a_packet) {
+  for (const std::uint64_t bytes : {0, 8}) {
+    start_last(bytes);
+    count_success(core, ni, ct, 1);
+    advance();
+    EXPECT_EQ(waiting(), 1u);
+    count_failure(core, ni, ct);
+    advance();
+    EXPECT_EQ(waiting(), 0u);
+    EXPECT_TRUE(wire.sent.empty());
+    EXPECT_EQ(failures(), 2u) << "it counts as one, too";
+  }
+}
+
 TEST_F(SendFenceTest, Local_call__runs) {
   struct Call : LocalCall {
     int runs = 0;
