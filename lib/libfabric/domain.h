@@ -52,6 +52,7 @@ struct Domain {
   bool virtual_addresses = false;    ///< FI_MR_VIRT_ADDR: remote addresses are the target's, not offsets.
   bool chooses_keys = false;         ///< FI_MR_PROV_KEY.
   bool binds_regions = false;        ///< FI_MR_ENDPOINT: a region is reached through one endpoint.
+  bool enables_regions = false;      ///< FI_MR_RMA_EVENT: a region with FI_RMA_EVENT is reached when it is enabled.
   std::uint64_t next_key = 1;        ///< On duty: of `chooses_keys`.
   std::unordered_map<Handle, std::unique_ptr<Gate>> gates;  ///< On duty, by counter: of operations in several parts.
   std::vector<Gate*> idle_gates;                            ///< On duty: of operations that are over.

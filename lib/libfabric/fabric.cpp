@@ -100,6 +100,7 @@ int open_domain(fid_fabric* fabric_fid, fi_info* info, fid_domain** opened, void
     domain->address_format = format_for(info->addr_format);
     const int mode = info->domain_attr->mr_mode;
     domain->binds_regions = mode != FI_MR_BASIC && mode != FI_MR_SCALABLE && (mode & FI_MR_ENDPOINT) != 0;
+    domain->enables_regions = (mode & FI_MR_RMA_EVENT) != 0;
     domain->virtual_addresses = mode == FI_MR_BASIC || (mode & FI_MR_VIRT_ADDR) != 0;
     domain->chooses_keys = mode == FI_MR_BASIC || (mode & FI_MR_PROV_KEY) != 0;
     domain->fid.fid = {FI_CLASS_DOMAIN, context, &domain_object};

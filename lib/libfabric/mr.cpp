@@ -187,7 +187,7 @@ int register_attributes(fid* domain_fid, const fi_mr_attr* attr, std::uint64_t f
     region->origin = region->domain->virtual_addresses
                          ? reinterpret_cast<std::uintptr_t>(attr->mr_iov->iov_base) + attr->offset
                          : attr->offset;
-    region->events = (flags & FI_RMA_EVENT) != 0;
+    region->events = region->domain->enables_regions && (flags & FI_RMA_EVENT) != 0;
     const Engine::Duty duty(*region->domain->engine);
     if (const int result = choose_key(*region, attr->requested_key); result != 0) return result;
     region->fid.fid = {FI_CLASS_MR, attr->context, &object_calls};

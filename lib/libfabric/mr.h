@@ -19,7 +19,7 @@ struct MemoryRegion {
   std::vector<iovec> pieces;
   std::uint64_t access = 0;
   std::uint64_t origin = 0;  ///< Remote address of its first byte.
-  bool events = false;       ///< FI_RMA_EVENT: it is reached when it is enabled.
+  bool events = false;       ///< FI_RMA_EVENT where that counts: it is reached when it is enabled.
   bool enabled = false;
   CounterFid* cntr = nullptr;           ///< Counts remote writes.
   std::shared_ptr<const Receive> only;  ///< FI_MR_ENDPOINT: through which, or whose contexts; nullptr: any.

@@ -126,7 +126,7 @@ TEST_F(FiMr, Thousands_come_and_go) {
 }
 
 TEST_F(FiMr, Region_has_its_key_before_it_can_be_reached) {
-  open_with(0);
+  open_with(FI_MR_RMA_EVENT);
   fid_mr* first = nullptr;
   fid_mr* second = nullptr;
   ASSERT_EQ(fi_mr_reg(domain_of_b, &word, sizeof word, FI_REMOTE_WRITE, 0, 5, FI_RMA_EVENT, &first, nullptr), 0);
@@ -255,7 +255,7 @@ TEST_F(FiMr, Region_of_a_scalable_endpoint_is_reached_through_its_contexts) {
 }
 
 TEST_F(FiMr, Counter_of_a_region_counts_its_writes) {
-  open_with(0);
+  open_with(FI_MR_RMA_EVENT);
   fid_cntr* writes = open_cntr(domain_of_b);
   fid_mr* region = nullptr;
   ASSERT_EQ(fi_mr_reg(domain_of_b, &word, sizeof word, FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 5, FI_RMA_EVENT, &region,
@@ -315,6 +315,33 @@ TEST_F(FiMr, Counter_is_bound_to_a_region_that_nobody_enables) {
   EXPECT_EQ(fi_close(&writes->fid), -FI_EBUSY);
   EXPECT_EQ(fi_close(&region->fid), 0);
   EXPECT_EQ(write(0, 5, to_b), FI_EKEYREJECTED);
+}
+
+/// The flag says what a region will be used for. It is created disabled where the mode of the domain says so.
+TEST_F(FiMr, Region_for_events_is_reached_where_nobody_enables_regions) {
+  open_with(0);
+  fid_cntr* writes = open_cntr(domain_of_b);
+  fid_mr* region = nullptr;
+  ASSERT_EQ(fi_mr_reg(domain_of_b, &word, sizeof word, FI_REMOTE_WRITE, 0, 5, FI_RMA_EVENT, &region, nullptr), 0);
+  EXPECT_EQ(write(0, 5, to_b), 0);
+  ASSERT_EQ(fi_mr_bind(region, &writes->fid, FI_REMOTE_WRITE), 0);
+  EXPECT_EQ(write(0, 5, to_b), 0);
+  EXPECT_EQ(fi_cntr_wait(writes, 1, 20000), 0);
+  ASSERT_EQ(fi_mr_enable(region), 0) << "it is";
+  EXPECT_EQ(write(0, 5, to_b), 0);
+  EXPECT_EQ(fi_cntr_wait(writes, 2, 20000), 0);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+/// "After calling fi_mr_enable(), no further resource bindings may be made to the memory region."
+TEST_F(FiMr, Region_that_was_enabled_is_bound_to_nothing_more) {
+  open_with(FI_MR_RMA_EVENT);
+  fid_cntr* writes = open_cntr(domain_of_b);
+  fid_mr* region = nullptr;
+  ASSERT_EQ(fi_mr_reg(domain_of_b, &word, sizeof word, FI_REMOTE_WRITE, 0, 5, FI_RMA_EVENT, &region, nullptr), 0);
+  ASSERT_EQ(fi_mr_enable(region), 0);
+  EXPECT_EQ(fi_mr_bind(region, &writes->fid, FI_REMOTE_WRITE), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
 /// "An application can register any range of addresses in their virtual address space, whether or not those addresses
