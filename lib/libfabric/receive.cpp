@@ -244,11 +244,14 @@ ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
     if (call.msg.iov_count > kMostPieces || (call.msg.iov_count != 0 && call.msg.msg_iov == nullptr)) return -FI_EINVAL;
     const Receive& rx = *ep.rx;
     Engine& engine = *ep.domain->engine;
+    const bool waits = call.deferral != nullptr || (call.flags & FI_TRIGGER) != 0;
+    // Where a context keeps a claim, a triggered one has what it waits for.
+    if (waits && (call.flags & (FI_PEEK | FI_CLAIM)) != 0) return -FI_ENOSYS;
     if ((call.flags & FI_PEEK) != 0) engine.step();
     const Engine::Duty duty(engine);
     if ((call.flags & FI_PEEK) != 0) return peek(duty.core(), rx, call);
     if ((call.flags & FI_CLAIM) != 0) return take_claimed(duty.core(), rx, call);
-    if (call.deferral != nullptr || (call.flags & FI_TRIGGER) != 0) [[unlikely]]
+    if (waits) [[unlikely]]
       return defer(ep, call);
     const ssize_t result = append(duty.core(), rx, call);
     engine.settle_on_duty();

@@ -511,6 +511,36 @@ TEST_F(FiTrigger, What_is_no_trigger_is_refused) {
   EXPECT_TRUE(a.is_quiet());
 }
 
+/// "If a specific request is not supported by the provider, it will fail the operation with -FI_ENOSYS." Nothing of it
+/// happens before its time, or ever.
+TEST_F(FiTrigger, Looking_for_a_message_does_not_wait_for_a_counter) {
+  const int sent = 3;
+  ASSERT_EQ(fi_tinject(a.ep, &sent, sizeof sent, to_b, 8), 0);
+  fi_triggered_context2 context{};
+  context.event_type = FI_TRIGGER_THRESHOLD;
+  context.trigger.threshold = {gate, 1};
+  fi_msg_tagged msg{};
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.tag = 8;
+  msg.context = &context;
+  fi_cntr_add(gate, 1);
+  for (const std::uint64_t flags : {FI_PEEK, FI_PEEK | FI_DISCARD, FI_PEEK | FI_CLAIM, FI_CLAIM})
+    EXPECT_EQ(fi_trecvmsg(b.ep, &msg, FI_TRIGGER | flags), -FI_ENOSYS) << flags;
+  fi_op_tagged op{};
+  op.ep = a.ep;
+  op.msg = msg;
+  op.flags = FI_PEEK | FI_COMPLETION;
+  fi_deferred_work work = work_at(1, FI_OP_TRECV, done);
+  work.op.tagged = &op;
+  EXPECT_EQ(queue(work), -FI_ENOSYS);
+  EXPECT_TRUE(a.is_quiet());
+  EXPECT_TRUE(b.is_quiet());
+  int received = 0;
+  ASSERT_EQ(fi_trecv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, 8, 0, nullptr), 0);
+  EXPECT_EQ(b.next().err, 0);
+  EXPECT_EQ(received, 3) << "nobody has discarded it";
+}
+
 TEST_F(FiTrigger, What_is_no_work_is_refused) {
   fi_deferred_work work{};
   EXPECT_EQ(queue(work), -FI_EINVAL);
