@@ -238,7 +238,7 @@ ssize_t inject(fid_ep* fid, const void* items, std::size_t count, fi_addr_t targ
   const fi_ioc piece{const_cast<void*>(items), count};
   const Plain plain(&piece, 1, target, address, key, datatype, op, ep.context());
   AtomicCall call{AtomicFamily::kBase, &plain.msg};
-  call.flags = FI_INJECT;
+  call.flags = ep.injecting();
   return run_atomic(ep, call);
 }
 

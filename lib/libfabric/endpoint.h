@@ -37,6 +37,10 @@ constexpr bool is_injecting(MdUse use) { return use == MdUse::kInject || use == 
 /// Capabilities that are families of calls.
 inline constexpr std::uint64_t kCallKinds = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 
+/// When an operation is over.
+inline constexpr std::uint64_t kLevels =
+    FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE;
+
 /// The sending half.
 struct Transmit {
   Domain* domain = nullptr;
@@ -137,6 +141,8 @@ struct Endpoint {
   std::uint64_t sending() const { return with_completion(tx_flags, *tx); }
   std::uint64_t receiving() const { return with_completion(rx_flags, *rx); }
   std::uint64_t sending(std::uint64_t flags) const { return tx->selective ? flags : flags | FI_COMPLETION; }
+  /// Flags of a call that injects: what it is by default, but for its completion (fi_msg(3), fi_inject).
+  std::uint64_t injecting() const { return FI_INJECT | (tx_flags & kLevels); }
   std::uint64_t receiving(std::uint64_t flags) const { return rx->selective ? flags : flags | FI_COMPLETION; }
 
  private:

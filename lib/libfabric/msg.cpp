@@ -97,7 +97,7 @@ template <class... Tag>
 ssize_t inject(fid_ep* fid, const void* buffer, std::size_t bytes, fi_addr_t target, Tag... tag) {
   const iovec piece{const_cast<void*>(buffer), bytes};
   Endpoint& ep = endpoint_of(fid);
-  return send(ep, kPortalOf<Tag...>, row(&piece, 1, target, label(tag...), ep.context()), FI_INJECT);
+  return send(ep, kPortalOf<Tag...>, row(&piece, 1, target, label(tag...), ep.context()), ep.injecting());
 }
 
 template <class... Tag>
@@ -107,7 +107,7 @@ ssize_t inject_data(fid_ep* fid, const void* buffer, std::size_t bytes, std::uin
   Endpoint& ep = endpoint_of(fid);
   fi_msg_tagged msg = row(&piece, 1, target, label(tag...), ep.context());
   msg.data = data;
-  return send(ep, kPortalOf<Tag...>, msg, FI_INJECT | FI_REMOTE_CQ_DATA);
+  return send(ep, kPortalOf<Tag...>, msg, ep.injecting() | FI_REMOTE_CQ_DATA);
 }
 
 using Bits = std::uint64_t;

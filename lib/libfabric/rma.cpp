@@ -100,7 +100,7 @@ ssize_t inject(fid_ep* fid, const void* buffer, std::size_t bytes, fi_addr_t tar
                std::uint64_t key) {
   TransmitCall like;
   like.context = endpoint_of(fid).context();
-  like.flags = FI_INJECT;
+  like.flags = endpoint_of(fid).injecting();
   return write_with(fid, {const_cast<void*>(buffer), bytes}, nullptr, target, {address, key}, like);
 }
 
@@ -116,7 +116,7 @@ ssize_t inject_data(fid_ep* fid, const void* buffer, std::size_t bytes, std::uin
                     std::uint64_t address, std::uint64_t key) {
   TransmitCall like;
   like.context = endpoint_of(fid).context();
-  like.flags = FI_INJECT;
+  like.flags = endpoint_of(fid).injecting();
   return write_with(fid, {const_cast<void*>(buffer), bytes}, &data, target, {address, key}, like);
 }
 

@@ -223,6 +223,39 @@ TEST_F(FiMsg, Injected_is_as_much_as_the_limit_says) {
   EXPECT_TRUE(a.is_quiet());
 }
 
+/// fi_inject is "an optimized version of fi_send" without completion. fi_endpoint(3), "operation flags": they are "the
+/// default flags applied to an endpoint's data transfer operations, where a flags parameter is not available".
+TEST_F(FiMsg, Injected_is_delivered_where_that_is_the_default) {
+  fid_cntr* sends = open_cntr(domain);
+  Info hints = make_hints();
+  hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+  const Info delivering = get_info(hints.get());
+  ASSERT_NE(delivering, nullptr);
+  ASSERT_EQ(delivering->tx_attr->op_flags & FI_DELIVERY_COMPLETE, FI_DELIVERY_COMPLETE);
+  Node c, closed;
+  c.open(domain, delivering.get(), 0, sends, FI_SEND);
+  closed.open(domain_of_b, info.get());
+  const fi_addr_t to_closed = c.insert(closed);
+  std::array<char, 8> text{"1234567"};
+  ASSERT_EQ(fi_inject(c.ep, text.data(), text.size(), to_closed), 0);
+  ASSERT_EQ(fi_tinjectdata(c.ep, text.data(), text.size(), 1, to_closed, 1), 0);
+  text = {};
+  EXPECT_EQ(fi_cntr_wait(sends, 2, 20000), 0);
+  EXPECT_TRUE(c.is_quiet()) << "of success it says nothing";
+  std::array<char, 8> received{};
+  ASSERT_EQ(fi_recv(closed.ep, received.data(), received.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  EXPECT_EQ(closed.next().err, 0);
+  EXPECT_EQ(received, (std::array<char, 8>{"1234567"}));
+  closed.close();
+  ASSERT_EQ(fi_inject(c.ep, text.data(), text.size(), to_closed), 0);
+  EXPECT_EQ(c.next().err, FI_ECONNREFUSED);
+  ASSERT_EQ(fi_tinject(c.ep, text.data(), text.size(), to_closed, 1), 0);
+  EXPECT_EQ(c.next().err, FI_ECONNREFUSED);
+  EXPECT_EQ(fi_cntr_read(sends), 2u);
+  EXPECT_EQ(fi_cntr_readerr(sends), 2u);
+  c.close();
+}
+
 TEST_F(FiMsg, Message_of_no_bytes_is_a_message) {
   ASSERT_EQ(fi_recv(b.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, &a), 0);
   ASSERT_EQ(fi_senddata(a.ep, nullptr, 0, nullptr, 7, to_b, &b), 0);
