@@ -235,25 +235,45 @@ int control(fid* object, int command, void* argument) {
   }
 }
 
+/// Options that there are: room that is left in a receive for many messages, and that devices do not reach each other's
+/// memory, which none does.
+enum class Option : std::uint8_t { kMinMultiReceive, kPeerToPeer };
+
+/// @return 0 | -FI_ENOPROTOOPT | -FI_EOPNOTSUPP: one that needs devices (fi_endpoint(3), FI_OPT_XPU_TRIGGER)
+int find_option(const Endpoint& ep, int level, int name, Option* option) {
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  if (name == FI_OPT_XPU_TRIGGER) return -FI_EOPNOTSUPP;
+  *option = name == FI_OPT_FI_HMEM_P2P ? Option::kPeerToPeer : Option::kMinMultiReceive;
+  return name == FI_OPT_FI_HMEM_P2P || (name == FI_OPT_MIN_MULTI_RECV && ep.receives) ? 0 : -FI_ENOPROTOOPT;
+}
+
+template <class Value>
+int give_option(const Value& own, void* value, std::size_t* bytes) {
+  if (*bytes < sizeof own) return -FI_ETOOSMALL;
+  std::memcpy(value, &own, *bytes = sizeof own);
+  return 0;
+}
+
 int get_option(fid* object, int level, int name, void* value, std::size_t* bytes) {
   const auto& ep = *object_of<Endpoint>(object);
-  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-  if (name != FI_OPT_MIN_MULTI_RECV || !ep.receives) return -FI_ENOPROTOOPT;
-  if (*bytes < sizeof ep.rx->min_multi_recv) return -FI_ETOOSMALL;
-  std::memcpy(value, &ep.rx->min_multi_recv, *bytes = sizeof ep.rx->min_multi_recv);
-  return 0;
+  Option option{};
+  if (const int result = find_option(ep, level, name, &option); result != 0) return result;
+  if (option == Option::kPeerToPeer) return give_option(int{FI_HMEM_P2P_DISABLED}, value, bytes);
+  return give_option(ep.rx->min_multi_recv, value, bytes);
 }
 
 int set_option(fid* object, int level, int name, const void* value, std::size_t bytes) {
   const auto& ep = *object_of<Endpoint>(object);
-  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-  if (name != FI_OPT_MIN_MULTI_RECV || !ep.receives) return -FI_ENOPROTOOPT;
+  Option option{};
+  if (const int result = find_option(ep, level, name, &option); result != 0) return result;
+  if (option == Option::kPeerToPeer) {
+    if (bytes != sizeof(int)) return -FI_EINVAL;
+    return *static_cast<const int*>(value) == FI_HMEM_P2P_DISABLED ? 0 : -FI_EOPNOTSUPP;
+  }
   if (bytes != sizeof ep.rx->min_multi_recv) return -FI_EINVAL;
   std::memcpy(&ep.rx->min_multi_recv, value, bytes);
   return 0;
 }
-
-ssize_t count_left(fid_ep*) { return static_cast<ssize_t>(kTransmitSize); }
 
 fi_ops object_calls = {sizeof(fi_ops), close, bind, control, refuse_ops, NotThere{}, NotThere{}};
 
@@ -267,8 +287,8 @@ fi_ops_ep endpoint_calls = {
     .setopt = set_option,
     .tx_ctx = open_transmit,
     .rx_ctx = open_receive,
-    .rx_size_left = count_left,
-    .tx_size_left = count_left,
+    .rx_size_left = NotThere{},
+    .tx_size_left = NotThere{},  // fi_tx_size_left: what there is room for depends on the peer.
 };
 
 }  // namespace

@@ -120,6 +120,23 @@ TEST_F(FiDomain, Bound_event_queue_is_told_of_regions) {
   }
 }
 
+/// fi_endpoint(3): "a lower bound on the number of transmit operations that may be posted to the given endpoint without
+/// that operation returning -FI_EAGAIN". They are deprecated, and "may not be supported by all providers".
+TEST_F(FiDomain, Size_that_is_left_is_a_lower_bound) {
+  for (const auto size_left : {a.ep->ops->tx_size_left, a.ep->ops->rx_size_left}) {
+    const ssize_t left = size_left(a.ep);
+    if (left == -FI_ENOSYS) continue;
+    ASSERT_GE(left, 0);
+    std::array<char, 4096> bytes{};
+    for (ssize_t i = 0; i < left; ++i) {
+      const ssize_t posted = size_left == a.ep->ops->tx_size_left
+                                 ? fi_tinject(a.ep, bytes.data(), bytes.size(), to_b, 0)
+                                 : fi_recv(a.ep, bytes.data(), bytes.size(), nullptr, FI_ADDR_UNSPEC, nullptr);
+      ASSERT_EQ(posted, 0) << i << " of " << left;
+    }
+  }
+}
+
 /// fi_msg(3), FI_FENCE: "the requested operation ... and any operation posted after the fenced operation will be
 /// deferred until all previous operations targeting the same peer endpoint have completed". That holds for messages
 /// that wait at their sender until others have been received, too.

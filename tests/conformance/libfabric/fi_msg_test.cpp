@@ -223,6 +223,27 @@ TEST_F(FiMsg, Injected_is_as_much_as_the_limit_says) {
   EXPECT_TRUE(a.is_quiet());
 }
 
+/// fi_endpoint(3), FI_OPT_XPU_TRIGGER: "If the provider does not support XPU triggered operations from the given
+/// device, fi_getopt() will return -FI_EOPNOTSUPP." FI_OPT_FI_HMEM_P2P: so will fi_setopt() "if the mode requested
+/// cannot be supported".
+TEST_F(FiMsg, Options_of_devices_are_not_supported) {
+  fi_trigger_xpu trigger{};
+  std::size_t bytes = sizeof trigger;
+  EXPECT_EQ(fi_getopt(&a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_XPU_TRIGGER, &trigger, &bytes), -FI_EOPNOTSUPP);
+  for (int mode : {FI_HMEM_P2P_ENABLED, FI_HMEM_P2P_REQUIRED, FI_HMEM_P2P_PREFERRED})
+    EXPECT_EQ(fi_setopt(&a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &mode, sizeof mode), -FI_EOPNOTSUPP) << mode;
+  int mode = FI_HMEM_P2P_DISABLED;
+  EXPECT_EQ(fi_setopt(&a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &mode, sizeof mode), 0);
+  EXPECT_EQ(fi_setopt(&a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &mode, 1), -FI_EINVAL);
+  mode = -1;
+  bytes = 1;
+  EXPECT_EQ(fi_getopt(&a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &mode, &bytes), -FI_ETOOSMALL);
+  bytes = sizeof mode;
+  ASSERT_EQ(fi_getopt(&a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &mode, &bytes), 0);
+  EXPECT_EQ(mode, FI_HMEM_P2P_DISABLED);
+  EXPECT_EQ(fi_getopt(&a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &mode, &bytes), -FI_ENOPROTOOPT);
+}
+
 /// fi_inject is "an optimized version of fi_send" without completion. fi_endpoint(3), "operation flags": they are "the
 /// default flags applied to an endpoint's data transfer operations, where a flags parameter is not available".
 TEST_F(FiMsg, Injected_is_delivered_where_that_is_the_default) {
