@@ -56,7 +56,7 @@ struct Pieces {
   bool fill(const fi_ioc* from, std::size_t from_count, std::size_t item_bytes) {
     if (from_count > kMostPieces || (from_count != 0 && from == nullptr)) return false;
     for (std::size_t i = 0; i < from_count; ++i) {
-      items += from[i].count;
+      items = sum_of(items, from[i].count);
       if (from[i].count != 0) pieces[count++] = {from[i].addr, from[i].count * item_bytes};
     }
     return true;
@@ -75,7 +75,7 @@ struct Operands {
   bool fill_remote(const fi_msg_atomic& msg, bool tagged) {
     if (msg.rma_iov == nullptr || msg.rma_iov_count > (tagged ? 1 : kMostRemotePieces)) return false;
     for (std::size_t i = 0; i < msg.rma_iov_count; ++i) {
-      remote_items += msg.rma_iov[i].count;
+      remote_items = sum_of(remote_items, msg.rma_iov[i].count);
       remote_pieces += msg.rma_iov[i].count != 0 ? 1 : 0;
     }
     return true;
@@ -206,7 +206,7 @@ struct Plain {
   Plain(const fi_ioc* pieces, std::size_t count, fi_addr_t target, std::uint64_t address, std::uint64_t key,
         fi_datatype datatype, fi_op op, void* context)
       : remote{address, 0, key}, msg{pieces, nullptr, count, target, &remote, 1, datatype, op, context, 0} {
-    for (std::size_t i = 0; i < count; ++i) remote.count += pieces[i].count;
+    for (std::size_t i = 0; i < count; ++i) remote.count = sum_of(remote.count, pieces[i].count);
   }
 };
 

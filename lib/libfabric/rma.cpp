@@ -13,7 +13,7 @@ namespace {
 
 std::uint64_t length_of(const fi_rma_iov* remote, std::size_t count) {
   std::uint64_t length = 0;
-  for (std::size_t i = 0; i < count; ++i) length += remote[i].len;
+  for (std::size_t i = 0; i < count; ++i) length = sum_of(length, remote[i].len);
   return length;
 }
 

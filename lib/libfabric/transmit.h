@@ -38,10 +38,13 @@ struct TransmitCall {
   Deferral deferral{};
 };
 
+/// Of two lengths; UINT64_MAX, which is too long for everything, if there are not so many bytes.
+constexpr std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) { return a + b < a ? UINT64_MAX : a + b; }
+
 /// Bytes of all pieces.
 inline std::uint64_t length_of(const iovec* pieces, std::size_t count) {
   std::uint64_t length = 0;
-  for (std::size_t i = 0; i < count; ++i) length += pieces[i].iov_len;
+  for (std::size_t i = 0; i < count; ++i) length = sum_of(length, pieces[i].iov_len);
   return length;
 }
 

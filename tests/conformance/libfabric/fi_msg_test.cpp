@@ -277,6 +277,25 @@ TEST_F(FiMsg, Injected_is_delivered_where_that_is_the_default) {
   c.close();
 }
 
+/// -FI_EMSGSIZE is what is longer than max_msg_size, also where a length in 64 bits cannot say by how much.
+TEST_F(FiMsg, Pieces_that_are_too_long_together_are_refused) {
+  std::array<char, 8> bytes{};
+  const std::array<iovec, 2> pieces{{{bytes.data(), std::size_t{1} << 63}, {bytes.data(), std::size_t{1} << 63}}};
+  EXPECT_EQ(fi_sendv(a.ep, const_cast<iovec*>(pieces.data()), nullptr, 2, to_b, nullptr), -FI_EMSGSIZE);
+  EXPECT_EQ(fi_tsendv(a.ep, const_cast<iovec*>(pieces.data()), nullptr, 2, to_b, 1, nullptr), -FI_EMSGSIZE);
+  EXPECT_EQ(fi_writev(a.ep, pieces.data(), nullptr, 2, to_b, 0, 1, nullptr), -FI_EMSGSIZE);
+  EXPECT_EQ(fi_readv(a.ep, pieces.data(), nullptr, 2, to_b, 0, 1, nullptr), -FI_EMSGSIZE);
+  const std::array<fi_rma_iov, 2> remote{{{0, std::size_t{1} << 63, 1}, {0, std::size_t{1} << 63, 1}}};
+  const fi_msg_rma msg{pieces.data(), nullptr, 2, to_b, remote.data(), 2, nullptr, 0};
+  EXPECT_EQ(fi_writemsg(a.ep, &msg, 0), -FI_EMSGSIZE);
+  // 2^64 + 1 items.
+  const std::array<fi_ioc, 2> items{{{bytes.data(), std::size_t{1} << 63}, {bytes.data(), (std::size_t{1} << 63) + 1}}};
+  EXPECT_EQ(fi_atomicv(a.ep, items.data(), nullptr, 2, to_b, 0, 1, FI_UINT8, FI_SUM, nullptr), -FI_EMSGSIZE);
+  EXPECT_EQ(fi_recvv(a.ep, pieces.data(), nullptr, 2, FI_ADDR_UNSPEC, nullptr), -FI_EINVAL);
+  EXPECT_TRUE(a.is_quiet());
+  EXPECT_TRUE(b.is_quiet());
+}
+
 TEST_F(FiMsg, Message_of_no_bytes_is_a_message) {
   ASSERT_EQ(fi_recv(b.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, &a), 0);
   ASSERT_EQ(fi_senddata(a.ep, nullptr, 0, nullptr, 7, to_b, &b), 0);
