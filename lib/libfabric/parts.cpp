@@ -172,7 +172,7 @@ ssize_t Parts::give_up(ssize_t result, std::size_t index) {
   const Engine::Duty duty(*ep_->domain->engine);
   take_all_out(*ep_->domain, duty.core(), gate_->counter(duty.core()));
   gate_->parts = index;
-  if (index != 0) take_parts_out(duty.core(), *ep_->domain, *gate_);
+  if (index != 0) take_parts_out(duty.core(), *ep_, *gate_);
   return result;
 }
 

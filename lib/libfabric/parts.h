@@ -48,8 +48,8 @@ class Parts {
   Gate* gate_ = nullptr;  ///< nullptr: there is one part.
 };
 
-/// On duty: takes parts out that wait for a counter.
-void take_parts_out(Core& core, Domain& domain, const Gate& gate);
+/// On duty: takes parts of an operation out that wait for a counter. @param ep  whose it is
+void take_parts_out(Core& core, const Endpoint& ep, const Gate& gate);
 
 /// On duty: the domain closes.
 void close_gates(Core& core, Domain& domain);

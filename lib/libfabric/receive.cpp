@@ -189,11 +189,17 @@ ssize_t defer(const Endpoint& ep, const ReceiveCall& call) {
   return keep(std::move(deferred), trigger, {owner, ep.rx.get()});
 }
 
-/// On duty: cancels a message that has not left, or a receive that is not posted, because it waits for a counter.
+/// What counts the end of an operation of an endpoint.
+const CounterFid* counter_for(const Transmit& tx, WordKind kind) {
+  if ((flags_of(kind) & FI_SEND) != 0) return tx.send_cntr;
+  return (flags_of(kind) & FI_WRITE) != 0 ? tx.write_cntr : tx.read_cntr;
+}
+
+/// On duty: cancels an operation that has not left, or a receive that is not posted, because it waits for a counter.
 bool cancel_waiting(Core& core, const Endpoint& ep, const void* context) {
   std::optional<ReceiveCall> received;
   void* sent = nullptr;
-  const bool found = take_message_out(core, ep, [&](const Descriptor& d) {
+  const bool found = take_operation_out(core, ep, [&](const Descriptor& d) {
     if (d.type == PacketType::kLocalCall && d.call->run == post_deferred) {
       const ReceiveCall& call = static_cast<const DeferredReceive&>(*d.call).call;
       if (call.msg.context != context) return false;
@@ -203,8 +209,7 @@ bool cancel_waiting(Core& core, const Endpoint& ep, const void* context) {
     const Descriptor* transfer = transfer_of(d);
     if (transfer == nullptr) return false;
     sent = transfer->portals.user_ptr;
-    const WordKind kind = kind_of(sent);
-    return (kind == WordKind::kSend || kind == WordKind::kTaggedSend) && context_of(sent) == context;
+    return kind_of(sent) != WordKind::kNone && context_of(sent) == context;
   });
   if (!found) return false;
   Interface& ni = interface_of(core);
@@ -218,7 +223,8 @@ bool cancel_waiting(Core& core, const Endpoint& ep, const void* context) {
     event.user_ptr = sent;
     event.ni_fail_type = NiFail::kCanceled;
   });
-  count_failure(core, ni, ep.tx->send_cntr != nullptr ? ep.tx->send_cntr->ct_handle : 0);
+  const CounterFid* cntr = counter_for(*ep.tx, kind_of(sent));
+  count_failure(core, ni, cntr != nullptr ? cntr->ct_handle : 0);
   return true;
 }
 

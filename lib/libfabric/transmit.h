@@ -89,11 +89,11 @@ const Descriptor* transfer_of(const Descriptor& waiting);
 /// On duty: an endpoint closes, and with it ends what has not started.
 void end_waiting(Core& core, const Endpoint& ep);
 
-/// On duty: takes a message of an endpoint out that waits for a counter and is no deferred work, or that waits for its
-/// turn.
+/// On duty: takes an operation of an endpoint out, with all its parts, that waits for a counter and is no deferred
+/// work, or that waits for its turn.
 /// @param is_it  bool(const Descriptor&), whether it is this one
 /// @return whether there was one
-bool take_message_out(Core& core, const Endpoint& ep, const std::function<bool(const Descriptor&)>& is_it);
+bool take_operation_out(Core& core, const Endpoint& ep, const std::function<bool(const Descriptor&)>& is_it);
 
 /// On duty: whether deferred work that waits, or that runs, will change a counter.
 bool is_changed_by_work(Core& core, const CounterFid& cntr);

@@ -180,13 +180,27 @@ std::uint32_t cancel_work(Domain& domain, const void* work) {
   return take_work_out(domain, duty.core(), domain.counters, work);
 }
 
-/// On duty: messages of an endpoint that wait until others have been received.
+/// On duty: what may be an endpoint's and waits for a counter, or until messages before it have been received.
 template <class Which>
-void take_out_of_turn(Core& core, const Endpoint& ep, Which&& which) {
+void take_out_wherever(Core& core, const Endpoint& ep, Which&& which) {
+  take_out_everywhere(*ep.domain, core, which);
   if (ep.tx->av == nullptr) return;
   for (const Credit& credit : ep.tx->av->credits) {
     if (credit.ct_handle != 0) take_out(*ep.domain, core, *interface_of(core).cts.find(credit.ct_handle), which);
   }
+}
+
+/// On duty: takes an operation in parts out. @return false: some part has started; one cannot take half of it back
+bool take_whole_out(Core& core, const Endpoint& ep, const Gate& gate) {
+  std::uint64_t waiting = 0;
+  take_out_wherever(core, ep, [&](const TriggeredOperation& operation) {
+    waiting += gate_of(*ep.domain, interface_of(core), operation.descriptor) == &gate ? 1 : 0;
+    return false;
+  });
+  if (waiting != gate.parts) return false;
+  take_parts_out(core, ep, gate);
+  take_all_out(*ep.domain, core, gate.counter(core));
+  return true;
 }
 
 }  // namespace
@@ -210,25 +224,25 @@ void forget(Domain& domain, Core& core, TriggeredOperation* operation) {
 
 void end_waiting(Core& core, const Endpoint& ep) {
   const auto is_of_it = [&ep](const TriggeredOperation& operation) { return is_at_home(operation, ep); };
-  take_out_everywhere(*ep.domain, core, is_of_it);
-  take_out_of_turn(core, ep, is_of_it);
+  take_out_wherever(core, ep, is_of_it);
 }
 
-void take_parts_out(Core& core, Domain& domain, const Gate& gate) {
-  take_out_everywhere(domain, core, [&](const TriggeredOperation& operation) {
-    return gate_of(domain, interface_of(core), operation.descriptor) == &gate;
+void take_parts_out(Core& core, const Endpoint& ep, const Gate& gate) {
+  take_out_wherever(core, ep, [&](const TriggeredOperation& operation) {
+    return gate_of(*ep.domain, interface_of(core), operation.descriptor) == &gate;
   });
 }
 
-bool take_message_out(Core& core, const Endpoint& ep, const std::function<bool(const Descriptor&)>& is_it) {
+bool take_operation_out(Core& core, const Endpoint& ep, const std::function<bool(const Descriptor&)>& is_it) {
   bool found = false;
-  const auto is_first = [&](const TriggeredOperation& operation) {
+  const Gate* gate = nullptr;
+  take_out_wherever(core, ep, [&](const TriggeredOperation& operation) {
     if (found || operation.owner != nullptr || !is_at_home(operation, ep) || !is_it(operation.descriptor)) return false;
-    return found = true;
-  };
-  take_out_everywhere(*ep.domain, core, is_first);
-  take_out_of_turn(core, ep, is_first);
-  return found;
+    found = true;
+    gate = gate_of(*ep.domain, interface_of(core), operation.descriptor);
+    return gate == nullptr;
+  });
+  return gate != nullptr ? take_whole_out(core, ep, *gate) : found;
 }
 
 bool is_changed_by_work(Core& core, const CounterFid& cntr) {

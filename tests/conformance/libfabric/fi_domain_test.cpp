@@ -206,6 +206,23 @@ TEST_F(FiDomainFence, Write_waits_for_messages_that_wait) {
   EXPECT_EQ(memory_[1], 9u);
 }
 
+TEST_F(FiDomainFence, Write_that_waits_can_be_canceled) {
+  flood();
+  ASSERT_EQ(access(0, FI_FENCE), 0);
+  ASSERT_EQ(access(1, 0), 0);
+  ASSERT_EQ(fi_cancel(&a.ep->fid, &words_[0]), 0);
+  int sends = 0;
+  Completion ended = a.next();
+  for (; ended.flags == (FI_SEND | FI_TAGGED); ended = a.next()) ++sends;
+  EXPECT_LT(sends, kCount);
+  EXPECT_EQ(ended.err, FI_ECANCELED);
+  EXPECT_EQ(ended.op_context, &words_[0]);
+  receive(kCount);
+  for (; sends < kCount; ++sends) EXPECT_EQ(a.next().flags, FI_SEND | FI_TAGGED);
+  EXPECT_EQ(a.next().op_context, &words_[1]);
+  EXPECT_EQ(memory_, (std::array<std::uint64_t, 3>{0, 2, 7}));
+}
+
 TEST_F(FiDomainFence, Write_behind_a_fenced_message_waits_for_it) {
   flood();
   ASSERT_EQ(access(0, 0), 0) << "what is not fenced goes on";
