@@ -158,13 +158,17 @@ struct EntryNews {
   void* user_ptr;
   std::uint32_t options;   ///< kEntry*: whether the event is wanted.
   std::uint16_t pt_index;  ///< Where the entry is, or was.
+  NiFail fail = NiFail::kOk;
 };
-inline EntryNews news_of(const ListEntry& entry) { return {entry.user_ptr, entry.options, entry.pt_index}; }
+inline EntryNews news_of(const ListEntry& entry) {
+  return {entry.user_ptr, entry.options, entry.pt_index, entry.canceled ? NiFail::kCanceled : NiFail::kOk};
+}
 inline void post_entry_event(Core& core, Interface& ni, Handle eq_handle, EventKind kind, EntryNews news) {
   post_new_event(core, ni, eq_handle, [=](Event& event) {
     event.type = kind;
     event.pt_index = news.pt_index;
     event.user_ptr = news.user_ptr;
+    event.ni_fail_type = news.fail;
   });
 }
 /// Puts a notice of uTofu into an MRQ. One too many ends the program (guide, chapter 7).

@@ -83,6 +83,7 @@ struct ListEntry : MatchEntry {
   ListKind list = ListKind::kPriority;  ///< Which list.
   EntryState state = EntryState::kGone;
   Publication publication = Publication::kNever;  ///< Whether peers use it themselves.
+  bool canceled = false;                          ///< cancel_entry: its end is told as a failure.
   bool counts_changes = false;  ///< Whatever changes its memory counts at `ct_handle`; what fetches, too, counts twice.
 };
 

@@ -28,6 +28,7 @@ void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle 
   entry.handle = handle;
   entry.ct_handle = request.ct_handle;
   entry.read_ct_handle = request.counts_reads_apart ? request.read_ct_handle : request.ct_handle;
+  entry.canceled = false;
   entry.counts_changes = request.counts_changes;
   entry.pending = 0;
   entry.unexpected_count = 0;
@@ -187,6 +188,18 @@ Status unlink_entry(Core& core, Interface& ni, Handle handle) {
   portal.answers_to_refusal = 0;
   entry->segment.clear();
   ni.entries.free(handle);  // The state stays kLinked: the stale handle is a mistake of the caller from now on.
+  return Status::kOk;
+}
+
+Status cancel_entry(Core& core, Interface& ni, Handle handle) {
+  ListEntry* entry = ni.entries.find(handle);
+  if (entry == nullptr || entry->state != EntryState::kLinked || entry->pending == 0) return Status::kArgInvalid;
+  PortalTableEntry& portal = *ni.portal(entry->pt_index);
+  if (portal.publications != 0 && !take_back(core, ni, portal, *entry)) return Status::kInUse;
+  (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).remove(*entry);
+  --portal.entry_count;
+  entry->state = EntryState::kUnlinking;
+  entry->canceled = true;
   return Status::kOk;
 }
 

@@ -47,6 +47,10 @@ void drop_held(Core& core, Interface& ni, UnexpectedHeader& header);
 /// @return kOk | kInUse | kArgInvalid
 Status unlink_entry(Core& core, Interface& ni, Handle handle);
 
+/// Removes an entry that messages are arriving in. When they are whole, it tells that it has unlinked, as canceled.
+/// @return kOk | kInUse | kArgInvalid: none is
+Status cancel_entry(Core& core, Interface& ni, Handle handle);
+
 /// What a search does with a header that it finds; the values of ptl_search_op_t.
 enum class SearchOperation : std::uint8_t { kOnly = 0, kDelete = 1 };
 

@@ -280,8 +280,10 @@ ssize_t cancel_on_duty(Core& core, const Endpoint& ep, void* context) {
   Interface& ni = interface_of(core);
   const bool counts = (entry->options & kEntryEventCtComm) != 0;
   const Handle ct_handle = counts ? ni.ct_for(entry->ct_handle, entry->pt_index) : 0;
-  if (unlink_entry(core, ni, entry->handle) != Status::kOk) return -FI_EBUSY;
-  tell(core, *ep.rx, call, nullptr, NiFail::kCanceled);
+  const bool is_busy = entry->pending != 0;  // A buffer for many messages: its end comes when they are whole.
+  const Status ended = is_busy ? cancel_entry(core, ni, entry->handle) : unlink_entry(core, ni, entry->handle);
+  if (ended != Status::kOk) return -FI_EBUSY;
+  if (!is_busy) tell(core, *ep.rx, call, nullptr, NiFail::kCanceled);
   count_failure(core, ni, ct_handle);
   return 0;
 }

@@ -138,6 +138,39 @@ TEST_F(FiMsg, End_of_a_buffer_is_told_though_messages_are_not) {
   EXPECT_TRUE(b.is_quiet());
 }
 
+/// fi_endpoint(3), fi_cancel: it "will complete within a bounded period of time", whatever is on its way to the buffer.
+TEST_F(FiMsg, Buffer_in_use_is_canceled_when_its_message_is_whole) {
+  constexpr std::size_t kBytes = std::size_t{4} << 20;
+  std::vector<char> buffer(2 * kBytes), sent(kBytes, 'x'), other(kBytes);
+  const iovec piece{buffer.data(), buffer.size()};
+  const fi_msg msg{&piece, nullptr, 1, FI_ADDR_UNSPEC, &buffer, 0};
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(fi_recvmsg(b.ep, &msg, FI_MULTI_RECV), 0);
+    ASSERT_EQ(fi_send(a.ep, sent.data(), sent.size(), nullptr, to_b, &sent), 0);
+    fi_cq_tagged_entry early{};
+    const bool was_early = fi_cq_read(b.cq, &early, 1) == 1;
+    ASSERT_EQ(fi_cancel(&b.ep->fid, &buffer), 0) << i;
+    EXPECT_EQ(fi_cancel(&b.ep->fid, &buffer), -FI_ENOENT) << i;
+    int messages = was_early ? 1 : 0;
+    Completion told = b.next();
+    for (; told.err == 0; told = b.next()) {
+      ++messages;
+      EXPECT_EQ(told.buf, buffer.data());
+      EXPECT_EQ(told.len, kBytes);
+    }
+    EXPECT_EQ(told.err, FI_ECANCELED);
+    EXPECT_EQ(told.op_context, &buffer);
+    EXPECT_EQ(told.flags, FI_RECV | FI_MSG | FI_MULTI_RECV);
+    ASSERT_LE(messages, 1);
+    if (messages == 0) {
+      ASSERT_EQ(fi_recv(b.ep, other.data(), other.size(), nullptr, FI_ADDR_UNSPEC, &other), 0);
+      EXPECT_EQ(b.next().op_context, &other);
+    }
+    EXPECT_EQ(a.next().op_context, &sent);
+  }
+  EXPECT_TRUE(b.is_quiet());
+}
+
 /// "The buffer will be released by the provider when the available buffer space falls below the specified minimum."
 TEST_F(FiMsg, Buffer_that_is_filled_to_its_end_is_released_once) {
   std::array<char, 8> buffer{};

@@ -329,6 +329,24 @@ TEST_F(ListEntriesTest, Unlink__of_what_is_no_entry) {
       << "never allocated";
 }
 
+TEST_F(ListEntriesTest, Cancel__lets_what_arrives_end_and_nothing_else_begin) {
+  const Handle handle = append(entry(kPutsAndGets | kEntryManageLocal));
+  EXPECT_EQ(cancel_entry(core, ni, handle), Status::kArgInvalid) << "nothing is arriving";
+  receive(put_header(2 * kPacketBytes));
+  ASSERT_EQ(cancel_entry(core, ni, handle), Status::kOk);
+  EXPECT_EQ(cancel_entry(core, ni, handle), Status::kArgInvalid) << "twice is a mistake";
+  EXPECT_EQ(portal.entry_count, 0u);
+  EXPECT_TRUE(portal.priority.empty());
+  receive(data_header(kPacketBytes, kPacketBytes));
+  const Event whole = next_event();
+  EXPECT_EQ(whole.type, EventKind::kPut);
+  EXPECT_EQ(whole.ni_fail_type, NiFail::kOk);
+  const Event end = next_event();
+  EXPECT_EQ(end.type, EventKind::kAutoUnlink);
+  EXPECT_EQ(end.ni_fail_type, NiFail::kCanceled);
+  EXPECT_EQ(ni.entries.find(handle), nullptr);
+}
+
 TEST_F(ListEntriesTest, Search__of_nothing_tells_the_end_and_counts_a_failure) {
   search(SearchOperation::kOnly, kPutsAndGets);
   const Event event = next_event();
