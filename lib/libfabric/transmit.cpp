@@ -105,7 +105,7 @@ bool has_room(Core& core, const Descriptor& d) {
 }
 
 /// On duty. @return false: the address is nobody's
-bool name_target(const Transmit& tx, const TransmitCall& call, Descriptor& d) {
+[[gnu::always_inline]] inline bool name_target(const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   std::uint32_t context = 0;
   const Address* address = tx.av->find(call.target, &context);
   if (address == nullptr || address->number + context >= kMaxEndpoints) return false;
@@ -126,7 +126,7 @@ void post(Engine& engine, Core& core, Descriptor& d) {
 
 /// On duty: the descriptor says whose it is, how it is to be told of, and where its memory is.
 /// @return false: there is no memory descriptor left
-bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
+[[gnu::always_inline]] inline bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   const MdUse use = md_use_of(call, d.type);
   d.interface_index = kFabricInterface;
   d.endpoint = static_cast<std::uint16_t>(tx.number);
