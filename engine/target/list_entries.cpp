@@ -197,7 +197,7 @@ Status cancel_entry(Core& core, Interface& ni, Handle handle) {
   PortalTableEntry& portal = *ni.portal(entry->pt_index);
   if (portal.publications != 0 && !take_back(core, ni, portal, *entry)) return Status::kInUse;
   (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).remove(*entry);
-  --portal.entry_count;
+  portal.answers_to_refusal = 0;
   entry->state = EntryState::kUnlinking;
   entry->canceled = true;
   return Status::kOk;
