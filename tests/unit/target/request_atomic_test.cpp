@@ -229,7 +229,7 @@ TEST_F(RequestAtomicTest, Not_aligned__touches_nothing_and_is_told_to_the_initia
   }
   EXPECT_TRUE(is_untouched(memory.data(), memory.size()));
   EXPECT_THAT(kinds(), IsEmpty()) << "3.13.3: this failure is for events of the initiator";
-  EXPECT_EQ(portal.entry_count, 1u) << "the entry is not used up";
+  EXPECT_EQ(portal.priority.size(), 1u) << "the entry is not used up";
   EXPECT_EQ(ni.status_registers[static_cast<std::size_t>(StatusRegister::kDropCount)], 2);
   EXPECT_EQ(counted(Counter::kAtomicsMatched), 0u);
 }
