@@ -110,14 +110,13 @@ void give(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader&
   claim_header(core, ni, *ni.portal(request.pt_index), header, claim_of(request, ClaimedBy::kUseOnce));
 }
 
-/// Raises the SEARCH event of a match.
+/// Raises the SEARCH event of a match, which is found whatever has become of its message.
 void report_match(Core& core, Interface& ni, const PortalTableEntry& portal, const EntryRequest& request,
                   const UnexpectedHeader& header) {
-  const bool hidden = (request.options & kEntryEventCommDisable) != 0 ||
-                      (header.ni_fail_type == NiFail::kOk && (request.options & kEntryEventSuccessDisable) != 0);
-  if (hidden) return;
+  if ((request.options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) != 0) return;
   post_new_event(core, ni, portal.eq_handle, [&](Event& event) {
     fill_overflow_event(header, event);
+    event.ni_fail_type = NiFail::kOk;
     event.type = EventKind::kSearch;
     event.user_ptr = request.user_ptr;
   });

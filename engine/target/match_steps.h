@@ -48,6 +48,13 @@ inline ListEntry* find_entry(MatchList& list, const Interface& ni, const PacketH
   return static_cast<ListEntry*>(found);
 }
 
+/// Whether the entry unlinks when so much more is in it: use once, min_free.
+inline bool unlinks_by(const ListEntry& entry, std::uint64_t mlength) {
+  if ((entry.options & kEntryUseOnce) != 0) return true;
+  if ((entry.options & kEntryManageLocal) == 0) return false;
+  return entry.segment.length() - (entry.local_offset + mlength) < entry.min_free;
+}
+
 /// Full events that the message may raise at the target: its own, and that its entry unlinked. A failure is told
 /// although successes are not, and shows when it is too late to refuse the message; only a put of no bytes cannot fail.
 /// @param type  of the header
@@ -55,8 +62,8 @@ inline std::uint32_t events_due(const ListEntry& entry, const PacketHeader& head
   const bool succeeds = type == PacketType::kPut && header.length == 0;
   const std::uint32_t disables = kEntryEventCommDisable | (succeeds ? kEntryEventSuccessDisable : 0);
   std::uint32_t count = (entry.options & disables) == 0 ? 1 : 0;
-  const bool may_unlink = (entry.options & kEntryUseOnce) != 0 || entry.min_free != 0;
-  if (may_unlink && (entry.options & kEntryEventUnlinkDisable) == 0) ++count;
+  const std::uint64_t mlength = manipulated_length(entry, offset_in(entry, header), header, type);
+  if ((entry.options & kEntryEventUnlinkDisable) == 0 && unlinks_by(entry, mlength)) ++count;
   return count;
 }
 
@@ -72,11 +79,8 @@ inline void find_place(const PacketHeader& header, PacketType type, Placement& p
 /// @param placement  `list` is set, too
 inline void take(PortalTableEntry& portal, const Placement& placement) {
   ListEntry& entry = *placement.entry;
-  bool unlink = (entry.options & kEntryUseOnce) != 0;
-  if ((entry.options & kEntryManageLocal) != 0) {
-    entry.local_offset += placement.mlength;
-    unlink = unlink || entry.segment.length() - entry.local_offset < entry.min_free;
-  }
+  const bool unlink = unlinks_by(entry, placement.mlength);
+  if ((entry.options & kEntryManageLocal) != 0) entry.local_offset += placement.mlength;
   if (!unlink) return;
   (placement.list == ListKind::kPriority ? portal.priority : portal.overflow).remove(entry);
   entry.state = EntryState::kUnlinking;

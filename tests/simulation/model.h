@@ -258,6 +258,12 @@ class Model {
   bool refuse(ModelProcess& process, ModelMessage& message, NiFail fail, bool silent);
   bool exhausted(ModelProcess& process, ModelMessage& message, const ModelEntry* entry);
   bool judge(ModelProcess& process, ModelMessage& message, const ModelEntry& entry);
+  struct Place {
+    std::uint64_t offset;
+    std::uint64_t mlength;
+  };
+  static Place place_in(const ModelEntry& entry, const ModelMessage& message);
+  static bool is_used_up_by(const ModelEntry& entry, const ModelMessage& message);
   static bool is_aligned(const ModelProcess& process, const ModelMessage& message, const ModelEntry& entry);
   void take(ModelProcess& process, ModelPortal& portal, ModelMessage& message);
   void deliver(ModelProcess& process, ModelMessage& message, std::uint64_t bytes);

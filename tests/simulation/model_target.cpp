@@ -194,15 +194,29 @@ bool Model::judge(ModelProcess& process, ModelMessage& message, const ModelEntry
   return allowed || refuse(process, message, NiFail::kOpViolation, false);
 }
 
-/// 3.15.4: whether an atomic finds its items where the datatype may be. Entries of atomics have one piece.
-bool Model::is_aligned(const ModelProcess& process, const ModelMessage& message, const ModelEntry& entry) {
-  const ModelRegion& region = entry.plan.region;
-  const std::uint64_t item = atomic_type_bytes(static_cast<AtomicType>(message.descriptor.atomic_type));
+/// Where the message begins in the entry, and how much of it is moved.
+Model::Place Model::place_in(const ModelEntry& entry, const ModelMessage& message) {
   const bool local = (entry.plan.options & kEntryManageLocal) != 0;
   const std::uint64_t offset = local ? entry.local_offset : message.descriptor.remote_offset;
-  const std::uint64_t room = offset < region.length() ? region.length() - offset : 0;
-  if (std::min(room, message.descriptor.length) < item) return true;  // Nothing is computed.
-  return reinterpret_cast<std::uintptr_t>(process.real + region.place(offset)) % item == 0;
+  const std::uint64_t length = entry.plan.region.length();
+  const std::uint64_t moved = std::min(offset < length ? length - offset : 0, message.descriptor.length);
+  if (is_put(message) || is_get(message)) return {offset, moved};
+  return {offset, moved - moved % atomic_type_bytes(static_cast<AtomicType>(message.descriptor.atomic_type))};
+}
+
+/// 3.12.1: use once, min_free.
+bool Model::is_used_up_by(const ModelEntry& entry, const ModelMessage& message) {
+  if ((entry.plan.options & kEntryUseOnce) != 0) return true;
+  const std::uint64_t end = entry.local_offset + place_in(entry, message).mlength;
+  return (entry.plan.options & kEntryManageLocal) != 0 && entry.plan.region.length() - end < entry.plan.min_free;
+}
+
+/// 3.15.4: whether an atomic finds its items where the datatype may be. Entries of atomics have one piece.
+bool Model::is_aligned(const ModelProcess& process, const ModelMessage& message, const ModelEntry& entry) {
+  const Place place = place_in(entry, message);
+  const std::uint64_t item = atomic_type_bytes(static_cast<AtomicType>(message.descriptor.atomic_type));
+  if (place.mlength == 0) return true;  // Nothing is computed.
+  return reinterpret_cast<std::uintptr_t>(process.real + entry.plan.region.place(place.offset)) % item == 0;
 }
 
 /// @return false if the message was refused
@@ -228,8 +242,7 @@ bool Model::match(ModelProcess& process, ModelMessage& message) {
     const bool cannot_fail = is_put(message) && message.descriptor.length == 0;
     const bool quiet = cannot_fail && (options & kEntryEventSuccessDisable) != 0;
     if ((options & kEntryEventCommDisable) == 0 && !quiet) ++message.promised;
-    const bool may_unlink = (options & kEntryUseOnce) != 0 || entry->plan.min_free != 0;
-    if (may_unlink && (options & kEntryEventUnlinkDisable) == 0) ++message.promised;
+    if (is_used_up_by(*entry, message) && (options & kEntryEventUnlinkDisable) == 0) ++message.promised;
     ModelQueue& queue = process.queues.at(portal.eq);
     const std::uint64_t used = queue.used() + queue.promised;
     if (message.promised > 0 && used + message.promised > queue.capacity) return exhausted(process, message, entry);
@@ -252,23 +265,14 @@ bool Model::match(ModelProcess& process, ModelMessage& message) {
 /// Offset, length, use once, min_free.
 void Model::take(ModelProcess&, ModelPortal& portal, ModelMessage& message) {
   ModelEntry& entry = *message.entry;
-  const bool local = (entry.plan.options & kEntryManageLocal) != 0;
-  const std::uint64_t length = entry.plan.region.length();
-  message.offset = local ? entry.local_offset : message.descriptor.remote_offset;
-  const std::uint64_t room = message.offset < length ? length - message.offset : 0;
-  message.answer.mlength = std::min(room, message.descriptor.length);
-  if (!is_put(message) && !is_get(message)) {
-    message.answer.mlength -=
-        message.answer.mlength % atomic_type_bytes(static_cast<AtomicType>(message.descriptor.atomic_type));
-  }
+  const Place place = place_in(entry, message);
+  const bool unlinks = is_used_up_by(entry, message);
+  message.offset = place.offset;
+  message.answer.mlength = place.mlength;
   message.answer.remote_offset = message.offset;
   message.answer.silent = (entry.plan.options & kEntryAckDisable) != 0;
   ++entry.pending;
-  bool unlinks = (entry.plan.options & kEntryUseOnce) != 0;
-  if (local) {
-    entry.local_offset += message.answer.mlength;
-    unlinks = unlinks || length - entry.local_offset < entry.plan.min_free;
-  }
+  if ((entry.plan.options & kEntryManageLocal) != 0) entry.local_offset += place.mlength;
   if (!unlinks) return;
   entry.state = EntryState::kUnlinking;
   remove_from(entry.plan.list == ListKind::kPriority ? portal.priority : portal.overflow, &entry);

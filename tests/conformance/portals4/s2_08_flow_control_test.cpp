@@ -423,6 +423,30 @@ TEST_BOTH_WAYS(FlowControl, Section2_8__refusals_are_counted_as_failures) {
   });
 }
 
+// 2.8: "if an event queue ... is full and the message would generate a full event": an entry with a local offset raises
+// AUTO_UNLINK only with the message that uses it up (3.12.1, min_free).
+TEST_BOTH_WAYS(FlowControl, Section2_8__queue_has_room_for_what_a_message_raises) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  const ptl_handle_eq_t eq = alloc_eq(ni, 1);
+  alloc_pt(ni, eq, PTL_PT_FLOWCTRL, kOtherPt);
+  self.target([&] {
+    ptl_me_t me = me_of(ni, target_memory, 64, PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_LINK_DISABLE);
+    me.min_free = 8;
+    append(ni, me, PTL_PRIORITY_LIST, nullptr, kOtherPt);
+  });
+  for (int i = 0; i < 7; ++i) {
+    self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8, .pt = kOtherPt}); });
+    self.target([&] {
+      next_event(eq, PTL_EVENT_PUT);
+      expect_empty(eq);
+    });
+  }
+  // The last one raises two.
+  self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8, .pt = kOtherPt}, PTL_NI_PT_DISABLED); });
+  self.target([&] { next_event(eq, PTL_EVENT_PT_DISABLED); });
+}
+
 // Many initiators at once: each message is either accepted or refused, nobody hangs, and one event tells of it.
 TEST_PROCESSES(4, FlowControl, Section2_8__many_initiators) {
   const Ni ni(self);

@@ -1,4 +1,5 @@
 // Portals 4.3, 3.12.4: PtlMESearch.
+#include <sys/mman.h>
 
 #include "../harness/fixture.h"
 
@@ -63,6 +64,28 @@ TEST_BOTH_WAYS(Search, Section3_12_4__search_only_leaves_the_header) {
     }
     append(ni, pattern_of(ni, 8, kOnce | PTL_ME_EVENT_UNLINK_DISABLE));
     next_event(ends.target_eq, PTL_EVENT_PUT_OVERFLOW);
+  });
+}
+
+// 3.13.1: "If a matching message was found in the overflow list, PTL_NI_OK is returned in the ni_fail_type field",
+// whatever has become of the message.
+TEST_BOTH_WAYS(Search, Section3_13_1__a_match_is_no_failure) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  self.target([&] {
+    void* const nothing = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ptl_me_t me = me_of(ni, nothing, 4096, PTL_ME_EVENT_COMM_DISABLE);
+    me.match_bits = 8;
+    append(ni, me, PTL_OVERFLOW_LIST);
+  });
+  self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 10, .match_bits = 8}, PTL_NI_SEGV); });
+  self.target([&] {
+    search(ni, pattern_of(ni, 8, kOnce), PTL_SEARCH_ONLY, 1);
+    EXPECT_EQ(next_event(ends.target_eq, PTL_EVENT_SEARCH).ni_fail_type, PTL_NI_OK);
+    search(ni, pattern_of(ni, 8, kOnce), PTL_SEARCH_DELETE, 2);
+    const ptl_event_t taken = next_event(ends.target_eq);
+    EXPECT_EQ(taken.type, PTL_EVENT_PUT_OVERFLOW);
+    EXPECT_EQ(taken.ni_fail_type, PTL_NI_SEGV);
   });
 }
 
