@@ -79,26 +79,24 @@ ssize_t queue_count(const fi_deferred_work& work, PacketType type) {
   return arm(engine, d, deferral.trigger, {deferral.owner});
 }
 
-/// The endpoint of an operation, with which all that are no counts begin; nullptr: it has none.
-const Endpoint* endpoint_of_work(const fi_deferred_work& work) {
-  switch (work.op_type) {
-    case FI_OP_CNTR_SET:
-    case FI_OP_CNTR_ADD: return nullptr;
-    default: return &endpoint_of(work.op.msg->ep);
-  }
+bool is_counting(fi_op_type type) { return type == FI_OP_CNTR_SET || type == FI_OP_CNTR_ADD; }
+
+/// Whether work names what it is about: each operation begins with its endpoint, or its counter.
+bool is_about_something(const fi_deferred_work& work) {
+  if (work.triggering_cntr == nullptr || work.op.msg == nullptr) return false;
+  return is_counting(work.op_type) ? work.op.cntr->cntr != nullptr : work.op.msg->ep != nullptr;
 }
 
 /// Whether all that work names is of one domain.
 bool is_of(const Domain& domain, const fi_deferred_work& work) {
   const auto is_ours = [&](fid_cntr* fid) { return fid == nullptr || object_of<CounterFid>(fid)->domain == &domain; };
-  const Endpoint* ep = endpoint_of_work(work);
   return is_ours(work.triggering_cntr) && is_ours(work.completion_cntr) &&
-         (ep != nullptr ? ep->domain == &domain : is_ours(work.op.cntr->cntr));
+         (is_counting(work.op_type) ? is_ours(work.op.cntr->cntr) : endpoint_of(work.op.msg->ep).domain == &domain);
 }
 
 ssize_t queue(const Domain& domain, const fi_deferred_work& work) {
-  if (work.triggering_cntr == nullptr) return -FI_EINVAL;
   if (work.op_type > FI_OP_CNTR_ADD) return -FI_ENOSYS;
+  if (!is_about_something(work)) return -FI_EINVAL;
   if (!is_of(domain, work)) return -FI_EDOMAIN;
   switch (work.op_type) {
     case FI_OP_SEND: return queue_send(work, *work.op.msg);

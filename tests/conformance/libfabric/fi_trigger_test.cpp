@@ -544,6 +544,15 @@ TEST_F(FiTrigger, Looking_for_a_message_does_not_wait_for_a_counter) {
 TEST_F(FiTrigger, What_is_no_work_is_refused) {
   fi_deferred_work work{};
   EXPECT_EQ(queue(work), -FI_EINVAL);
+  for (int type = FI_OP_RECV; type <= FI_OP_CNTR_ADD; ++type) {
+    work = work_at(1, static_cast<fi_op_type>(type), nullptr);
+    EXPECT_EQ(queue(work), -FI_EINVAL) << type << " without an operation";
+    std::array<std::byte, 256> nothing{};
+    work.op.msg = reinterpret_cast<fi_op_msg*>(nothing.data());
+    EXPECT_EQ(queue(work), -FI_EINVAL) << type << " of nothing";
+  }
+  work = work_at(1, static_cast<fi_op_type>(FI_OP_CNTR_ADD + 1), nullptr);
+  EXPECT_EQ(queue(work), -FI_ENOSYS);
   EXPECT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, nullptr), -FI_EINVAL);
 }
 
