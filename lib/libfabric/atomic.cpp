@@ -206,7 +206,7 @@ struct Plain {
   Plain(const fi_ioc* pieces, std::size_t count, fi_addr_t target, std::uint64_t address, std::uint64_t key,
         fi_datatype datatype, fi_op op, void* context)
       : remote{address, 0, key}, msg{pieces, nullptr, count, target, &remote, 1, datatype, op, context, 0} {
-    for (std::size_t i = 0; i < count; ++i) remote.count = sum_of(remote.count, pieces[i].count);
+    for (std::size_t i = 0; pieces != nullptr && i < count; ++i) remote.count = sum_of(remote.count, pieces[i].count);
   }
 };
 

@@ -6,6 +6,7 @@
 namespace portofu::fabric {
 
 ssize_t send(Endpoint& ep, PortalUse portal, const fi_msg_tagged& msg, std::uint64_t flags, const Deferral& deferral) {
+  if (!has_pieces(msg.msg_iov, msg.iov_count)) return -FI_EINVAL;
   Descriptor d;
   d.length = length_of(msg.msg_iov, msg.iov_count);
   d.match_bits = msg.tag;

@@ -247,7 +247,7 @@ ListEntry* find_receive(const Core& core, const Receive& rx, const void* context
 ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
   return guarded([&]() -> ssize_t {
     if (!ep.rx->enabled || (flags_of(receive_kind_of(call)) & ~ep.rx->access) != 0) return -FI_EOPBADSTATE;
-    if (call.msg.iov_count > kMostPieces || (call.msg.iov_count != 0 && call.msg.msg_iov == nullptr)) return -FI_EINVAL;
+    if (!has_pieces(call.msg.msg_iov, call.msg.iov_count)) return -FI_EINVAL;
     const Receive& rx = *ep.rx;
     Engine& engine = *ep.domain->engine;
     const bool waits = call.deferral != nullptr || (call.flags & FI_TRIGGER) != 0;

@@ -38,6 +38,7 @@ struct Remote {
 
 ssize_t access(fid_ep* fid, PacketType type, const iovec* pieces, std::size_t count, fi_addr_t target,
                const Remote& remote, void* context) {
+  if (!has_pieces(pieces, count)) return -FI_EINVAL;
   Endpoint& ep = endpoint_of(fid);
   Descriptor d;
   d.type = type;
@@ -124,7 +125,8 @@ ssize_t inject_data(fid_ep* fid, const void* buffer, std::size_t bytes, std::uin
 
 ssize_t access_memory(Endpoint& ep, const TransmitCall& call, const Descriptor& like, const fi_rma_iov* remote,
                       std::size_t remote_count) {
-  if (remote_count == 0 || remote_count > kMostRemotePieces || call.piece_count > kMostPieces) return -FI_EINVAL;
+  if (remote == nullptr || remote_count == 0 || remote_count > kMostRemotePieces) return -FI_EINVAL;
+  if (!has_pieces(call.pieces, call.piece_count)) return -FI_EINVAL;
   if (length_of(remote, remote_count) != fabric::length_of(call.pieces, call.piece_count)) return -FI_EINVAL;
   Parts parts;
   if (const ssize_t result = parts.open(ep, call, like.type, remote_count); result != 0) return result;

@@ -10,6 +10,7 @@
 
 #include "lib/libfabric/credit.h"
 #include "lib/libfabric/endpoint.h"
+#include "lib/libfabric/info.h"
 #include "lib/libfabric/word.h"
 
 namespace portofu::fabric {
@@ -40,6 +41,11 @@ struct TransmitCall {
 
 /// Of two lengths; UINT64_MAX, which is too long for everything, if there are not so many bytes.
 constexpr std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) { return a + b < a ? UINT64_MAX : a + b; }
+
+/// Whether a call has the pieces that it counts.
+inline bool has_pieces(const iovec* pieces, std::size_t count) {
+  return count <= kMostPieces && (count == 0 || pieces != nullptr);
+}
 
 /// Bytes of all pieces.
 inline std::uint64_t length_of(const iovec* pieces, std::size_t count) {

@@ -340,5 +340,42 @@ TEST_F(FiMsg, Message_of_no_bytes_is_a_message) {
   EXPECT_EQ(a.next().op_context, &b);
 }
 
+/// A call that counts pieces and has none is refused, and so is deferred work.
+TEST_F(FiMsg, Pieces_that_are_not_there_are_refused) {
+  fi_op_msg msg{};
+  fi_op_tagged tagged{};
+  fi_op_rma rma{};
+  fi_op_atomic atomic{};
+  msg.ep = tagged.ep = rma.ep = atomic.ep = a.ep;
+  msg.msg.addr = tagged.msg.addr = rma.msg.addr = atomic.msg.addr = to_b;
+  msg.msg.iov_count = tagged.msg.iov_count = rma.msg.iov_count = atomic.msg.iov_count = 1;
+  rma.msg.rma_iov_count = atomic.msg.rma_iov_count = 1;
+  atomic.msg.datatype = FI_UINT64;
+  fi_deferred_work work{};
+  work.threshold = 1;
+  work.triggering_cntr = open_cntr(domain);
+  const auto queue = [&](fi_op_type type, auto* op) {
+    work.op_type = type;
+    work.op.msg = reinterpret_cast<fi_op_msg*>(op);
+    return fi_control(&domain->fid, FI_QUEUE_WORK, &work);
+  };
+  EXPECT_EQ(queue(FI_OP_SEND, &msg), -FI_EINVAL);
+  EXPECT_EQ(queue(FI_OP_RECV, &msg), -FI_EINVAL);
+  EXPECT_EQ(queue(FI_OP_TSEND, &tagged), -FI_EINVAL);
+  EXPECT_EQ(queue(FI_OP_TRECV, &tagged), -FI_EINVAL);
+  EXPECT_EQ(queue(FI_OP_READ, &rma), -FI_EINVAL);
+  EXPECT_EQ(queue(FI_OP_WRITE, &rma), -FI_EINVAL);
+  EXPECT_EQ(queue(FI_OP_ATOMIC, &atomic), -FI_EINVAL);
+  EXPECT_EQ(fi_sendmsg(a.ep, &msg.msg, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_recvmsg(a.ep, &msg.msg, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_tsendmsg(a.ep, &tagged.msg, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_sendv(a.ep, nullptr, nullptr, 1, to_b, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_readv(a.ep, nullptr, nullptr, 1, to_b, 0, 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_readmsg(a.ep, &rma.msg, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_writemsg(a.ep, &rma.msg, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_atomicmsg(a.ep, &atomic.msg, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_atomicv(a.ep, nullptr, nullptr, 1, to_b, 0, 1, FI_UINT64, FI_SUM, nullptr), -FI_EINVAL);
+}
+
 }  // namespace
 }  // namespace portofu::test
