@@ -206,6 +206,82 @@ TEST_BOTH_WAYS(ListEntry, Section3_11_4__searches_are_counted) {
   });
 }
 
+// 3.11.4: SEARCH of PTL_SEARCH_ONLY is "filled in as if it were an overflow event" (3.13.1); with PTL_SEARCH_DELETE
+// "the event that is generated corresponds to the type of operation that is found", and what is found is deleted.
+TEST_BOTH_WAYS(ListEntry, Section3_11_4__searches_tell_what_they_find) {
+  const Ni ni(self, kNonMatching);
+  const Ends ends(ni);
+  ptl_handle_le_t overflow = PTL_INVALID_HANDLE;
+  self.target(
+      [&] { overflow = append(ni, le_of(target_memory, 64, PTL_LE_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST, tag(99)); });
+  self.initiator([&] {
+    put_and_wait(ends, ni.target(), {.length = 100, .remote_offset = 8, .hdr_data = 1});
+    get(ends.md, ni.target(), {.length = 4, .local_offset = 2000, .remote_offset = 16});
+    next_event(ends.source_eq, PTL_EVENT_REPLY);
+    atomic(ends.md, ni.target(), {.length = 8, .hdr_data = 3, .op = PTL_BOR, .type = PTL_UINT64_T});
+    next_event(ends.source_eq, PTL_EVENT_ACK);
+    fetch_atomic(ends.md, 2000, ends.md, ni.target(), {.length = 8, .hdr_data = 4});
+    next_event(ends.source_eq, PTL_EVENT_REPLY);
+  });
+  self.target([&] {
+    const ptl_event_kind_t kinds[] = {PTL_EVENT_PUT_OVERFLOW, PTL_EVENT_GET_OVERFLOW, PTL_EVENT_ATOMIC_OVERFLOW,
+                                      PTL_EVENT_FETCH_ATOMIC_OVERFLOW};
+    const ptl_le_t all = le_of(nullptr, 0);
+    const ptl_le_t once = le_of(nullptr, 0, PTL_LE_USE_ONCE);
+    for (ptl_search_op_t op : {PTL_SEARCH_ONLY, PTL_SEARCH_DELETE}) {
+      REQUIRE_OK(PtlLESearch(ni, kPt, &all, op, tag(7)));
+      for (int i = 0; i < 4; ++i) {
+        const ptl_event_t event =
+            next_event(ends.target_eq, op == PTL_SEARCH_ONLY ? PTL_EVENT_SEARCH : kinds[static_cast<std::size_t>(i)]);
+        EXPECT_EQ(event.user_ptr, tag(7));
+        EXPECT_EQ(event.pt_index, kPt);
+        EXPECT_EQ(event.ptl_list, PTL_OVERFLOW_LIST);
+        EXPECT_TRUE(same_process(ni, event.initiator, ni.id(self.size() - 1)));
+        if (i == 0) {
+          EXPECT_EQ(event.hdr_data, 1u);
+          EXPECT_EQ(event.rlength, 100u);
+          EXPECT_EQ(event.mlength, 56u);
+          EXPECT_EQ(event.remote_offset, 8u);
+          EXPECT_EQ(event.start, target_memory + 8);
+        }
+        if (i == 2) {
+          EXPECT_EQ(event.atomic_operation, PTL_BOR);
+          EXPECT_EQ(event.atomic_type, PTL_UINT64_T);
+        }
+      }
+      EXPECT_EQ(next_event(ends.target_eq, PTL_EVENT_SEARCH, PTL_NI_NO_MATCH).user_ptr, tag(7));
+      EXPECT_RC(PtlLEUnlink(overflow), op == PTL_SEARCH_ONLY ? PTL_IN_USE : PTL_OK) << "3.11.3: unexpected headers";
+    }
+    REQUIRE_OK(PtlLESearch(ni, kPt, &once, PTL_SEARCH_DELETE, tag(8)));
+    next_event(ends.target_eq, PTL_EVENT_SEARCH, PTL_NI_NO_MATCH);
+    expect_empty(ends.target_eq);
+  });
+}
+
+// 3.11.4: "Event generation for the search functions works just as it would for an append function": options turn full
+// events off, and the counts stay.
+TEST_BOTH_WAYS(ListEntry, Section3_11_4__events_of_searches_can_be_disabled) {
+  const Ni ni(self, kNonMatching);
+  const Ends ends(ni);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  self.target([&] { append(ni, le_of(nullptr, 0, PTL_LE_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST); });
+  self.initiator([&] {
+    for (int i = 0; i < 2; ++i) put_and_wait(ends, ni.target(), {.length = 4});
+  });
+  self.target([&] {
+    for (ptl_search_op_t op : {PTL_SEARCH_ONLY, PTL_SEARCH_DELETE, PTL_SEARCH_DELETE}) {
+      ptl_le_t le = le_of(nullptr, 0, PTL_LE_EVENT_COMM_DISABLE | PTL_LE_EVENT_OVER_DISABLE | PTL_LE_EVENT_CT_OVERFLOW);
+      le.ct_handle = ct;
+      REQUIRE_OK(PtlLESearch(ni, kPt, &le, op, nullptr));
+    }
+    wait_for_counts(ct, 4, 3);
+    EXPECT_EQ(count_of(ct).success, 4u);
+    EXPECT_EQ(count_of(ct).failure, 3u);
+    expect_empty(ends.target_eq);
+    EXPECT_EQ(ni.status(PTL_SR_DROP_COUNT), 0) << "3.11.4: never incremented by a search";
+  });
+}
+
 // C.1: PTL_LE_ACK_DISABLE is deprecated; it is still defined and honoured.
 TEST_BOTH_WAYS(ListEntry, SectionC_1__ack_disable_is_still_honoured) {
   const Ni ni(self, kNonMatching);
