@@ -248,7 +248,7 @@ void TofuChecker::frees(Core& core, VirtualControlQueue& vcq, const char* call) 
                std::to_string(unread) + " TCQ notices were asked for and never read, errors among them perhaps",
                "poll the TCQ, or do not ask for notices"});
   }
-  const std::uint64_t in_mrq = vcq.mrq.unread() + vcq.direct.notices.size();
+  const std::uint64_t in_mrq = vcq.unread_notices();
   if (in_mrq != 0) {
     log_.tell({"notices_unread", call, vcq_text(vcq) + ", MRQ", "uTofu guide, 3.7",
                std::to_string(in_mrq) + " MRQ notices were never read, errors among them perhaps",

@@ -51,6 +51,20 @@ struct VirtualControlQueue {
   FailedCommunication last_failed;
   std::uint64_t astray_steps = 0;  ///< For onlookers: not in session mode, and got them all the same.
   ProcessId astray_from;           ///< Who sent the last of them.
+
+  /// Notices of both kinds: those of the MRQ, and those that the user of the lane has made for itself. To be read and
+  /// counted on duty while nobody is inside the lane: any thread may read what another one has asked for (2.1).
+  std::uint64_t unread_notices() const { return mrq.unread() + direct.notices.size(); }
+
+  /// Reads the next notice. @return false if there is none
+  bool read_notice(Notice* notice) {
+    const Notice* const own = direct.notices.front(mrq);
+    if (own == nullptr) [[likely]]
+      return mrq.read(notice);
+    *notice = *own;
+    direct.notices.drop();
+    return true;
+  }
 };
 
 struct ControlQueue {

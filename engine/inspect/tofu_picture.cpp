@@ -12,7 +12,7 @@ VcqPicture picture_of(FarMemory& memory, const VirtualControlQueue& vcq, Depth d
   seen.session = vcq.session;
   seen.tcq_unread = vcq.tcq.unread();
   seen.tcq_entries = InspectedFields::entry_count(vcq.tcq);
-  seen.mrq_unread = vcq.mrq.unread();
+  seen.mrq_unread = vcq.unread_notices();
   seen.mrq_entries = InspectedFields::entry_count(vcq.mrq);
   seen.delayed = vcq.delayed.size();
   seen.steps = vcq.steps.success();

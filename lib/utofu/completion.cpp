@@ -79,7 +79,7 @@ int poll(utofu_vcq_hdl_t vcq_hdl, WaitKind kind, Look&& look) {
 /// Reads the MRQ, and tells the checker.
 [[gnu::cold, gnu::noinline]] bool read_checked(Checker& checker, VirtualControlQueue& vcq, Notice* read) {
   checker.tofu.polls_mrq(vcq);
-  const bool found = vcq.mrq.read(read);
+  const bool found = vcq.read_notice(read);
   if (found) checker.tofu.reads(vcq, *read);
   return found;
 }
@@ -139,7 +139,7 @@ int utofu_poll_mrq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, struct utof
   const int rc = poll(vcq_hdl, WaitKind::kMrq, [&](const Core& core, VirtualControlQueue& vcq) {
     if (Checker* const checker = core.checker()) [[unlikely]]
       return read_checked(*checker, vcq, &read);
-    return vcq.mrq.read(&read);
+    return vcq.read_notice(&read);
   });
   return rc == UTOFU_SUCCESS ? show(read, notice) : rc;
 }
@@ -163,7 +163,7 @@ int utofu_query_num_unread_mrq(utofu_vcq_hdl_t vcq_hdl, size_t* count) {
   if (count == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "count is NULL");
   std::uint64_t unread = 0;
   const int rc = poll(vcq_hdl, WaitKind::kMrq, [&unread](const Core&, const VirtualControlQueue& vcq) {
-    unread = vcq.mrq.unread() + vcq.direct.notices.size();
+    unread = vcq.unread_notices();
     return unread != 0;
   });
   if (rc != UTOFU_SUCCESS && rc != UTOFU_ERR_NOT_FOUND) return rc;

@@ -136,6 +136,97 @@ TEST(TofuThreads, Threads_one_after_the_other__use_one_vcq) {
   });
 }
 
+/// The next notice of the MRQ. @return its EDATA; -1 if `polls` polls found none
+long read_mrq(utofu_vcq_hdl_t vcq, long polls) {
+  utofu_mrq_notice notice{};
+  int rc = UTOFU_ERR_NOT_FOUND;
+  for (; rc == UTOFU_ERR_NOT_FOUND && polls > 0; --polls) rc = utofu_poll_mrq(vcq, 0, &notice);
+  return rc == UTOFU_SUCCESS ? static_cast<long>(notice.edata) : -1;
+}
+
+constexpr long kManyPolls = 100'000;
+
+/// Asks for local notices of all kinds, with EDATA 1 to 4. Behind calls that have made the thread the user of the VCQ.
+void ask_for_local_notices(const Side& side) {
+  constexpr unsigned long kLocal = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+  const std::atomic<bool> stop{false};
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    ASSERT_EQ(side.put(i, 0, stop), UTOFU_SUCCESS);
+    void* data = nullptr;
+    while (utofu_poll_tcq(side.vcq, 0, &data) == UTOFU_ERR_NOT_FOUND) {
+    }
+  }
+  ASSERT_EQ(utofu_put_piggyback8(side.vcq, side.peer.id, 1, side.peer.stadd, 8, 1, kLocal, nullptr), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_put(side.vcq, side.peer.id, side.own.stadd, side.peer.stadd + 64, 64, 2, kLocal, nullptr),
+            UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_put(side.vcq, side.peer.id, side.own.stadd, side.peer.stadd + 64, 64, 3,
+                      kLocal | UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, nullptr),
+            UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_armw8(side.vcq, side.peer.id, UTOFU_ARMW_OP_ADD, 1, side.peer.stadd + 128, 4, kLocal, nullptr),
+            UTOFU_SUCCESS);
+}
+
+/// 2.1: "a thread can confirm the completion of communication started by another thread"; 2.2.10: in order.
+TEST(TofuThreads, Local_notices__are_read_in_order_by_a_thread_that_has_not_asked_for_them) {
+  const OwnJob job;
+  run_processes(2, [](Process& self) {
+    const Side side(self);
+    for (int round = 0; round < 5 && self.rank() == 0; ++round) {
+      ask_for_local_notices(side);
+      std::thread([&side] {
+        for (long edata = 1; edata <= 4; ++edata) EXPECT_EQ(read_mrq(side.vcq, kManyPolls), edata);
+      }).join();
+    }
+    self.barrier();
+  });
+}
+
+/// The same while the threads take turns, and nobody is the user of the VCQ for long. What both have read together is
+/// in order, too.
+TEST(TofuThreads, Local_notices__are_read_by_threads_that_take_turns) {
+  const OwnJob job;
+  run_processes(2, [](Process& self) {
+    const Side side(self);
+    if (self.rank() == 0) {
+      ask_for_local_notices(side);
+      std::size_t unread = 0;
+      const auto count = [&] { EXPECT_EQ(utofu_query_num_unread_mrq(side.vcq, &unread), UTOFU_SUCCESS); };
+      std::thread(count).join();
+      EXPECT_GE(unread, 2u) << "those of what was complete when it was asked for";
+      long edata = 1;
+      for (int turn = 0; turn < 1000 && edata <= 4; ++turn) {
+        std::thread([&] {
+          const long read = read_mrq(side.vcq, 1);
+          EXPECT_TRUE(read == -1 || read == edata) << read;
+          if (read == edata) ++edata;
+        }).join();
+        void* data = nullptr;
+        EXPECT_EQ(utofu_poll_tcq(side.vcq, 0, &data), UTOFU_ERR_NOT_FOUND);
+      }
+      EXPECT_EQ(edata, 5);
+    }
+    self.barrier();
+  });
+}
+
+/// Another thread that does something else for the VCQ does not delay what its user has asked for.
+TEST(TofuThreads, Local_notices__are_there_at_once_though_another_thread_has_registered_memory) {
+  const OwnJob job;
+  run_processes(2, [](Process& self) {
+    const Side side(self);
+    for (unsigned round = 0; round < 20 && self.rank() == 0; ++round) {
+      ask_for_local_notices(side);
+      std::thread([&side, round] {
+        utofu_stadd_t stadd = 0;
+        EXPECT_EQ(utofu_reg_mem(side.vcq, side.memory + 4096 * round, 64, 0, &stadd), UTOFU_SUCCESS);
+      }).join();
+      EXPECT_EQ(read_mrq(side.vcq, 1), 1);
+      for (long edata = 2; edata <= 4; ++edata) EXPECT_EQ(read_mrq(side.vcq, kManyPolls), edata);
+    }
+    self.barrier();
+  });
+}
+
 /// A VCQ is freed while others call for it: their calls return, with the code for a handle that is none.
 TEST(TofuThreads, Freed_vcq__is_not_used) {
   const OwnJob job;

@@ -454,6 +454,38 @@ TEST_F(LaneUserTest, Former_user_that_comes_late__says_nothing_about_the_present
   EXPECT_TRUE(own_seat->busy.load());
 }
 
+/// 2.1: "a thread can confirm the completion of communication started by another thread"; with 2.2.10.
+TEST_F(LaneUserTest, Notices_of_the_user__are_read_by_any_thread_in_order_with_those_of_the_MRQ) {
+  enter_on_duty(*vcq);
+  start(request(PacketType::kTofuPut, 8));
+  const auto tell = [this](std::uint64_t edata) {
+    DirectCall put = call(8, kTofuLocalNotice);
+    put.edata = edata;
+    EXPECT_TRUE(put_at_once(vcq->direct, put, stadd));
+  };
+  tell(1);
+  ASSERT_TRUE(vcq->mrq.post(Notice{.edata = 2}));
+  tell(3);
+  EXPECT_EQ(vcq->unread_notices(), 3u);
+  in_thread([this] {
+    enter_on_duty(*vcq);
+    Notice notice;
+    for (std::uint64_t edata = 1; edata <= 2; ++edata) {
+      ASSERT_TRUE(vcq->read_notice(&notice));
+      EXPECT_EQ(notice.edata, edata);
+    }
+  });
+  enter_on_duty(*vcq);
+  ASSERT_TRUE(vcq->mrq.post(Notice{.edata = 4}));
+  Notice notice;
+  for (std::uint64_t edata = 3; edata <= 4; ++edata) {
+    ASSERT_TRUE(vcq->read_notice(&notice));
+    EXPECT_EQ(notice.edata, edata);
+  }
+  EXPECT_FALSE(vcq->read_notice(&notice));
+  EXPECT_EQ(vcq->unread_notices(), 0u);
+}
+
 /// 3.6: once it is deregistered on either side, nothing is written any more.
 TEST_F(TofuDirectTest, Deregistered_memory__is_not_used_any_more) {
   start(request(PacketType::kTofuPut, 8));
