@@ -46,6 +46,7 @@ struct VirtualControlQueue {
   MessageReceiveQueue mrq;
   DirectLane direct{tcq, mrq};
   std::deque<Descriptor> delayed;  ///< Held back by DELAY_START, in order.
+  std::uint32_t ownerless = 0;     ///< Descriptors that wait for their owner (Tofu::ownerless). Its lane is empty then.
   CountingEvent steps;             ///< Session mode: descriptors that may have started.
   std::uint64_t posted = 0;        ///< Session mode: descriptors posted.
   FailedCommunication last_failed;

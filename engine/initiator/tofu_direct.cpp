@@ -112,10 +112,14 @@ void report_done(Core& core, VirtualControlQueue& vcq, const Descriptor& d, std:
   if ((d.tofu_meta & kTofuLocalNotice) != 0) report_at_once(core, vcq, d, NiFail::kOk, old_value);
 }
 
+/// Whether the next communication of the VCQ may go at once: behind what waits for its owner, none may. That leaves
+/// when no call is under way, so that the user may be inside the lane.
+bool may_remember(const Core& core, const VirtualControlQueue& vcq) {
+  return vcq.direct.allowed && vcq.ownerless == 0 && core.settings.progress_thread != 0;
+}
+
 /// Lets the next communication of the VCQ with the region go at once.
 void remember(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d, const MappedRegion& region) {
-  DirectLane& lane = vcq.direct;
-  if (!lane.allowed || core.settings.progress_thread == 0) return;
   Link& link = *peer.link;
   if (link.lane == nullptr) {
     // No value is used twice, so a route of an earlier stretch stays closed.
@@ -126,8 +130,8 @@ void remember(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor
   }
   const std::uint64_t stretch = peer.lane.open.load(std::memory_order_relaxed);
   if (has_told(peer) && has_settled(peer)) peer.lane.in_order.store(stretch, std::memory_order_relaxed);
-  lane.remember(RemoteRoute{d.tofu.remote_vcq_id, &peer.lane, stretch, region.sequence, region.seen, region.memory,
-                            region.bytes, stag_of(d.remote_stadd), region.writable});
+  vcq.direct.remember(RemoteRoute{d.tofu.remote_vcq_id, &peer.lane, stretch, region.sequence, region.seen,
+                                  region.memory, region.bytes, stag_of(d.remote_stadd), region.writable});
 }
 
 void remember_local(VirtualControlQueue& vcq, const RegisteredRegion& region) {
@@ -188,8 +192,9 @@ MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq
   if (is_put(d)) count_direct_puts(core, 1, d.length);
   if (tells_target(d)) return MappedResult::kPlaced;
   report_done(core, vcq, d, old_value);
+  if (!may_remember(core, vcq)) return MappedResult::kDone;
   remember(core, peer, vcq, d, region);
-  if (local != nullptr && vcq.direct.allowed) remember_local(vcq, *local);
+  if (local != nullptr) remember_local(vcq, *local);
   return MappedResult::kDone;
 }
 

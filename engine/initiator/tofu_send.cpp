@@ -314,8 +314,11 @@ void start_tofu_descriptor(Core& core, Descriptor& d) {
     return;
   }
   Peer* peer = nullptr;
-  if (find_owner(core, d.tofu.remote_vcq_id, &peer) == FindResult::kLater) return wait_for_owner(core, {d, nullptr});
-  send_to_owner(core, peer, *vcq, d);
+  if (find_owner(core, d.tofu.remote_vcq_id, &peer) != FindResult::kLater) return send_to_owner(core, peer, *vcq, d);
+  wait_for_owner(core, {d, nullptr});
+  // Nothing of the VCQ goes past it, nor past what a later call has to start (3.7.9.1).
+  ++vcq->ownerless;
+  vcq->direct.forget();
 }
 
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value) {
@@ -336,6 +339,7 @@ void start_towards(Core& core, Peer* peer, OwnerlessRequest request) {
     if (!send_gate_to_owner(core, peer, d, nullptr, std::move(request.gate_value))) fail_gate_packet(core, d);
   } else if (VirtualControlQueue* vcq = core.tofu->vcq(d.tofu.vcq_handle)) {
     send_to_owner(core, peer, *vcq, d);
+    --vcq->ownerless;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/initiator/barrier.h"
 #include "engine/initiator/send.h"
+#include "engine/initiator/tofu_direct.h"
 #include "engine/mailbox/connect.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/run/death.h"
@@ -130,6 +131,37 @@ TEST_F(TofuOwnerTest, Other_owners__are_served_meanwhile) {
   directory.result = FindResult::kFound;
   put(2, kVcqElsewhere + 256);
   EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{2}));
+}
+
+/// Nothing goes at once past what waits, and what waited opens no way for that: its call is over, and the next one may
+/// have to start what was held back (3.7.9.1).
+TEST_F(TofuOwnerTest, Requests_that_wait__are_not_overtaken_in_mapped_memory) {
+  alignas(256) std::array<std::byte, 4096> remote{};
+  std::atomic<std::uint64_t> sequence{2};
+  wire.mapped = {.memory = remote.data(), .bytes = remote.size(), .writable = true, .sequence = &sequence, .seen = 2};
+  vcq->direct.allowed = true;
+  vcq->direct.stadds = &core.tofu->stadds(*vcq);
+  const auto goes_at_once = [this] {
+    const DirectCall call{kVcqElsewhere, 0, 8, 0, 0, nullptr, false};
+    return put_word_at_once(vcq->direct, call, 7);
+  };
+  directory.result = FindResult::kFound;
+  put(8);
+  EXPECT_TRUE(goes_at_once());
+  core.tofu->distrust_owner(kPeer);
+  directory.result = FindResult::kLater;
+  put(16);
+  EXPECT_FALSE(goes_at_once());
+  put(24);
+  EXPECT_FALSE(goes_at_once());
+  directory.result = FindResult::kFound;
+  cycle();
+  EXPECT_FALSE(is_asking_on_duty(core));
+  EXPECT_EQ(tcq_entries(), 3) << "they have left";
+  EXPECT_FALSE(goes_at_once());
+  put(32);
+  EXPECT_TRUE(goes_at_once());
+  EXPECT_TRUE(wire.sent.empty());
 }
 
 TEST_F(TofuOwnerTest, Owner_that_was_found__is_asked_for_again_when_it_is_lost) {
