@@ -2,6 +2,7 @@
 // One other process, as this engine knows it: the link to it, what waits to go there, and what is arriving from there.
 // Made when the first packet goes or comes; lives as long as the engine. Touched on duty only.
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -33,6 +34,15 @@ static_assert(sizeof(PublishedEntry) == 64);
 /// By key; two that share a place take turns.
 using PublishedEntries = DirectMapped<PublishedEntry, 32>;
 
+/// uTofu: a region of the peer that puts may write, as a remote VCQ ID and STag name it.
+struct PutRegion {
+  std::uint64_t vcq_id = 0;  ///< 0: none.
+  std::uint64_t bytes = 0;
+  const std::atomic<std::uint64_t>* sequence = nullptr;  ///< See MappedRegion.
+  std::uint64_t seen = 0;
+  std::uint32_t stag = 0;
+};
+
 /// Whether packets can go to the peer.
 enum class PeerState : std::uint8_t {
   kUnconnected,  ///< No link yet, or the last one was lost.
@@ -60,6 +70,7 @@ struct Peer {
   Outbox requests;                        ///< What we ask of it. What waits here is its TOQ.
   Outbox answers;                         ///< What we answer; waits for no request.
   std::unique_ptr<PublishedEntries> published;  ///< nullptr: it has told of none since the link was made.
+  DirectMapped<PutRegion, 8> put_regions;       ///< uTofu: those that puts went to last, since the link was made.
   std::deque<HeldNotice> held_notices;          ///< uTofu: the first is awaited; empty if no get is under way.
   Arrival request_stream;                       ///< Request that is arriving.
   Arrival answer_stream;                        ///< Answer that is arriving; header.operation_id names the operation.

@@ -64,7 +64,8 @@ LaneSeat& find_seat(std::uintptr_t thread) {
 /// Whether all that was posted to the peer has read and written what it had to.
 bool has_settled(const Peer& peer) { return peer.gets_under_way == 0 && has_taken_requests(peer); }
 
-/// Whether the local notices of all that was posted to the peer are there, or none was asked for.
+/// Whether the local notices of all that was posted to the peer are there, or none will come: what asks for none and is
+/// not sure to be good is outstanding, too (will_be_taken).
 bool has_told(const Peer& peer) { return peer.requests.waiting.empty() && peer.outstanding == 0; }
 
 /// Whether the descriptor may be done now. 2.2.10: only STRONG_ORDER orders what is read and written. Notices are in
@@ -196,6 +197,16 @@ MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq
   remember(core, peer, vcq, d, region);
   if (local != nullptr) remember_local(vcq, *local);
   return MappedResult::kDone;
+}
+
+bool learn_put_region(Peer& peer, const Descriptor& d, PutRegion& near) {
+  near = {};
+  MappedRegion region;
+  const bool found = peer.wire->peer_memory()->find_published(*peer.link, key_of(d), &region);
+  const bool is_for_it = region.user == kUidAny || region.user == component_of(d.tofu.remote_vcq_id);
+  if (!found || !is_for_it || !region.writable) return false;
+  near = {d.tofu.remote_vcq_id, region.bytes, region.sequence, region.seen, stag_of(d.remote_stadd)};
+  return true;
 }
 
 bool write_by_kernel_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d,

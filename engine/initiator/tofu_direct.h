@@ -155,6 +155,24 @@ inline bool tells_target(const Descriptor& d) {
 /// A put of data of which the target is told nothing: nobody is needed there.
 inline bool is_silent_put(const Descriptor& d) { return is_put(d) && d.length != 0 && !tells_target(d); }
 
+/// Looks up the region of a put. @param near  set to it, or to none
+/// @return false if there is none, or puts there may fail
+bool learn_put_region(Peer& peer, const Descriptor& descriptor, PutRegion& near);
+
+/// Whether a put that goes by packet will not fail at the peer, or nothing can overtake packets to that. A put of which
+/// that is not sure has to be answered: its error is a local notice, whatever it asks for, and must not come behind
+/// those of later communications (2.2.10). No program takes memory away from a put under way (3.6).
+/// @pre the peer is connected
+inline bool will_be_taken(Peer& peer, const Descriptor& d) {
+  if (peer.wire->peer_memory() == nullptr) return true;
+  const std::uint32_t stag = stag_of(d.remote_stadd);
+  PutRegion& near = peer.put_regions.place(d.tofu.remote_vcq_id + stag);
+  const bool is_known = near.vcq_id == d.tofu.remote_vcq_id && near.stag == stag &&
+                        near.sequence->load(std::memory_order_acquire) == near.seen;
+  if (!is_known && !learn_put_region(peer, d, near)) return false;
+  return judge_region(near.bytes, true, stadd_offset(d.remote_stadd), d.length, true) == RegionVerdict::kFine;
+}
+
 /// Lets the kernel write a silent put into memory of the peer that need not be mapped. It stays behind all that was
 /// sent to the peer before.
 /// @param local  of the put; nullptr: its data is in the descriptor

@@ -30,7 +30,7 @@ bool open_operation(Core& core, Peer& peer, const Descriptor& d, std::uint32_t* 
   if ((d.tofu_meta & kTofuStrongOrder) != 0 && peer.gets_under_way != 0) return false;
   const bool puts = is_put(d);
   const bool notice = (d.tofu_meta & kTofuLocalNotice) != 0;
-  if (puts && !notice) return true;
+  if (puts && !notice && will_be_taken(peer, d)) return true;
   if (peer.outstanding >= core.settings.window_operations) return false;
   OutstandingOperation* operation = core.outstanding.open(operation_id);
   if (operation == nullptr) return false;

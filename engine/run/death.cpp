@@ -22,6 +22,7 @@ void lose_peer(Core& core, Peer& peer) {
     take_acknowledgements(core, peer);
     end_lane_on_duty(core, peer);
     peer.published.reset();
+    peer.put_regions.clear();
     // What it has left unfinished may be answered later than this, and is for nobody else.
     if (peer.answers_life == 0) peer.answers_life = peer.link->life;
     peer.wire->disconnect(peer.link);

@@ -47,6 +47,10 @@ class PeerMemory {
   /// @return false if it does not
   virtual bool find_mapped(Link& link, std::uint64_t key, MappedRegion* region) = 0;
 
+  /// Finds memory of the peer that it has published, be it mapped here or not: what a packet may do there.
+  /// @param region  without `memory` and `visited`
+  virtual bool find_published(Link& link, std::uint64_t key, MappedRegion* region) = 0;
+
   /// Whether the peer has taken all that was published to it but settled packets (is_settled of header.h).
   virtual bool has_settled(Link& link) = 0;
 

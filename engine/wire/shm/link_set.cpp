@@ -332,7 +332,7 @@ bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
 }
 
 bool LinkSet::find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* mapped) {
-  if (!direct_ || link.lost || !link.segment->has_heap()) return false;
+  if (link.lost || !link.segment->has_heap()) return false;
   FoundRegion region;
   if (!find_published_region(link.segment->regions(), key, &region)) return false;
   std::byte* const memory = link.segment->find_mapped(region.start, region.bytes);
@@ -340,6 +340,13 @@ bool LinkSet::find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* mapped
   // Whoever takes an entry back relies on our part of its barrier.
   const bool can_visit = guard_ == NodeGuard::kMembarrier;
   *mapped = mapped_region(region, memory, can_visit ? &link.segment->slot(link.claim.slot_index).visited : nullptr);
+  return true;
+}
+
+bool LinkSet::find_published(ShmLink& link, std::uint64_t key, MappedRegion* published) {
+  FoundRegion region;
+  if (!find_published_region(link.segment->regions(), key, &region)) return false;
+  *published = mapped_region(region, nullptr, nullptr);
   return true;
 }
 

@@ -101,6 +101,7 @@ class LinkSet {
 
   bool put_directly(ShmLink& link, const DirectPut& put);
   bool find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* region);
+  static bool find_published(ShmLink& link, std::uint64_t key, MappedRegion* region);
   bool has_settled(ShmLink& link) { return link.producer.is_drained(link.unsettled_end); }
 
   bool has_room_again();
@@ -124,7 +125,7 @@ class LinkSet {
 
   ProcessSegment& own_;
   PeerTable& peers_;
-  bool direct_;                         ///< Whether put_directly may do anything.
+  bool direct_;                         ///< Whether the kernel may reach peers, and they us.
   bool lends_heap_;                     ///< Whether payloads may stay in the heap.
   LongData long_data_;                  ///< How payloads travel that are not in the heap.
   const std::byte* reached_ = nullptr;  ///< Where the kernel was last found to reach our memory.

@@ -22,10 +22,13 @@ namespace portofu {
 class ShmWire final : public Wire, public Loans, public Copies, public PeerMemory, public Completions {
  public:
   /// @param own     must outlive the wire
-  /// @param direct  false: put_directly never does anything
+  /// @param direct  false: all goes by packets
   explicit ShmWire(ProcessSegment& own, bool direct = true, LongData long_data = LongData::kMeasured)
-      : Wire({.max_payload_bytes = own.layout().ring.max_payload_bytes},
-             {.loans = this, .copies = this, .peer_memory = this, .completions = this, .other_nodes = nullptr}),
+      : Wire({.max_payload_bytes = own.layout().ring.max_payload_bytes}, {.loans = this,
+                                                                          .copies = this,
+                                                                          .peer_memory = direct ? this : nullptr,
+                                                                          .completions = this,
+                                                                          .other_nodes = nullptr}),
         peers_(own.directory()),
         links_(own, peers_, direct, long_data, traffic_),
         sources_(own, peers_, closed_sources_, traffic_) {
@@ -83,6 +86,9 @@ class ShmWire final : public Wire, public Loans, public Copies, public PeerMemor
   }
   bool find_mapped(Link& link, std::uint64_t key, MappedRegion* region) override {
     return links_.find_mapped(static_cast<ShmLink&>(link), key, region);
+  }
+  bool find_published(Link& link, std::uint64_t key, MappedRegion* region) override {
+    return LinkSet::find_published(static_cast<ShmLink&>(link), key, region);
   }
   bool has_settled(Link& link) override { return links_.has_settled(static_cast<ShmLink&>(link)); }
 

@@ -128,6 +128,14 @@ bool SimWire::find_mapped(Link& link, std::uint64_t key, MappedRegion* mapped) {
   return true;
 }
 
+bool SimWire::find_published(Link& link, std::uint64_t key, MappedRegion* published) {
+  const SimEndpoint& peer = medium_.endpoints[own(link).receiver_index];
+  FoundRegion region;
+  if (!peer.alive || !find_published_region(*peer.regions, key, &region)) return false;
+  *published = mapped_region(region, nullptr, nullptr);
+  return true;
+}
+
 bool SimWire::has_settled(Link& link) { return own(link).given_back >= own(link).unsettled_end; }
 
 // ---- Completions ---------------------------------------------------------------------------------------------------

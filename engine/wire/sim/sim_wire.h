@@ -60,6 +60,7 @@ class SimWire final : public Wire, public Loans, public Copies, public PeerMemor
 
   bool put_directly(Link& link, const DirectPut& put) override;
   bool find_mapped(Link& link, std::uint64_t key, MappedRegion* region) override;
+  bool find_published(Link& link, std::uint64_t key, MappedRegion* region) override;
   bool has_settled(Link& link) override;
 
   bool acknowledge(ProcessId sender, std::uint32_t operation_id) override;

@@ -225,6 +225,67 @@ TEST_F(TofuDirectTest, Local_notice__does_not_overtake_one_that_is_awaited) {
   lose_peer(core, peer());
 }
 
+/// 2.2.10, 2.2.12: the error of a put is a local notice, too, whatever was asked for.
+TEST_F(TofuDirectTest, Local_notice__does_not_overtake_a_put_that_may_fail) {
+  start(request(PacketType::kTofuPut, 8));
+  wire.published = {};
+  send_short_told();
+  const PacketHeader bad = next_sent();
+  EXPECT_NE(bad.flags & kFlagAnswerWanted, 0);
+  EXPECT_FALSE(put_at_once(vcq->direct, call(8, kTofuLocalNotice), stadd));
+  start(request(PacketType::kTofuPut, 8, kTofuLocalNotice));
+  EXPECT_EQ(next_sent().payload_bytes, 8u);
+  PacketHeader answer = answer_header(bad.operation_id, 0, 0);
+  answer.ni_fail_type = static_cast<std::uint8_t>(NiFail::kBadStadd);
+  receive(answer);
+  Notice notice;
+  ASSERT_TRUE(vcq->mrq.read(&notice));
+  EXPECT_EQ(notice.fail, NiFail::kBadStadd);
+  EXPECT_FALSE(vcq->mrq.read(&notice));
+  lose_peer(core, peer());
+}
+
+TEST_F(TofuDirectTest, Local_notice__need_not_wait_for_a_put_that_will_be_taken) {
+  start(request(PacketType::kTofuPut, 8));
+  send_short_told();
+  EXPECT_EQ(next_sent().flags & kFlagAnswerWanted, 0);
+  start(request(PacketType::kTofuPut, 8, kTofuLocalNotice));
+  EXPECT_TRUE(wire.sent.empty());
+  Notice notice;
+  EXPECT_TRUE(vcq->mrq.read(&notice));
+}
+
+/// What the owner would refuse, or may refuse now, asks for an answer.
+TEST_F(TofuDirectTest, Put__asks_for_no_answer_where_it_is_sure_to_be_good) {
+  const auto asks = [this](std::uint64_t offset, std::uint64_t bytes) {
+    Descriptor d = request(PacketType::kTofuPut, bytes, kTofuRemoteNotice);
+    d.remote_stadd += offset;
+    start(d);
+    EXPECT_EQ(left(), NiFail::kOk);
+    const PacketHeader asked = next_sent();
+    const bool wanted = (asked.flags & kFlagAnswerWanted) != 0;
+    if (wanted) receive(answer_header(asked.operation_id, 0));
+    return wanted;
+  };
+  wire.published = {};
+  EXPECT_TRUE(asks(0, 8)) << "there is no such region";
+  wire.published = {.bytes = 100, .writable = true, .sequence = &sequence, .seen = 2};
+  EXPECT_FALSE(asks(92, 8));
+  EXPECT_FALSE(asks(100, 0));
+  EXPECT_TRUE(asks(93, 8)) << "too long";
+  EXPECT_TRUE(asks(101, 0));
+  wire.published.writable = false;
+  EXPECT_FALSE(asks(0, 8)) << "known already";
+  sequence.store(4);
+  EXPECT_TRUE(asks(0, 8)) << "it has changed: read-only";
+  wire.published = {.bytes = 100, .writable = true, .user = 7, .sequence = &sequence, .seen = 4};
+  EXPECT_TRUE(asks(0, 8)) << "for another component";
+  wire.published.user = 0;
+  EXPECT_FALSE(asks(0, 8));
+  Notice notice;
+  EXPECT_FALSE(vcq->mrq.read(&notice)) << "nobody has asked for any";
+}
+
 /// What waits for room comes first for those with an order, and for them alone.
 TEST_F(TofuDirectTest, Request_that_waits_for_room__is_overtaken_only_by_what_has_no_order) {
   start(request(PacketType::kTofuPut, 8));

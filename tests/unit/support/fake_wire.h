@@ -4,6 +4,7 @@
 // has it too.
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/memory/list_entry.h"
 #include "engine/queue/assert.h"
 #include "engine/topology/process_id.h"
 #include "engine/wire/completions.h"
@@ -55,7 +57,10 @@ class FakeWire final : public Wire,
   bool room_is_back = false;                                 ///< What has_room_again says.
   bool runs_out_of_memory = false;                           ///< The next claim throws.
   int newly_lost = 0;                                        ///< What check_peers returns once.
-  MappedRegion mapped;                     ///< The one region of peers that is mapped; none while it has no memory.
+  MappedRegion mapped;  ///< The one region of peers that is mapped; none while it has no memory.
+  static inline const std::atomic<std::uint64_t> kNeverChanges{0};
+  /// The one region that peers have published, if it has bytes: any put is good there.
+  MappedRegion published{.bytes = UINT64_MAX, .writable = true, .user = kUidAny, .sequence = &kNeverChanges};
   bool looks_rarely = false;               ///< peek finds nothing until has_packets was asked.
   bool lends = false;                      ///< Whether payloads may stay in the engine's memory.
   std::uint64_t taken_packets = 0;         ///< Packets that all peers are done with, for has_taken.
@@ -255,6 +260,10 @@ class FakeWire final : public Wire,
   bool find_mapped(Link&, std::uint64_t, MappedRegion* region) override {
     *region = mapped;
     return mapped.memory != nullptr;
+  }
+  bool find_published(Link&, std::uint64_t, MappedRegion* region) override {
+    *region = published;
+    return published.bytes != 0;
   }
   bool has_settled(Link&) override {
     return std::all_of(sent.begin(), sent.end(),

@@ -442,6 +442,25 @@ TEST_F(LinkSetTest, Memory_of_a_ring__is_less_where_it_is_short_and_carries_the_
   EXPECT_EQ(status, 0);
 }
 
+/// Memory that is not mapped, too, for what goes by packet.
+TEST_F(LinkSetTest, Region__is_found_as_it_is_published_and_until_it_is_withdrawn) {
+  const std::uint64_t key = region_key(0, 5);
+  ASSERT_TRUE(
+      publish_region(b.segment->regions(), {.key = key, .start = 4096, .bytes = 100, .user = 1, .writable = true}));
+  link = a.connect(b);
+  MappedRegion region;
+  ASSERT_TRUE(a.wire->find_published(*link, key, &region));
+  EXPECT_EQ(region.bytes, 100u);
+  EXPECT_EQ(region.user, 1u);
+  EXPECT_TRUE(region.writable);
+  EXPECT_EQ(region.memory, nullptr);
+  EXPECT_EQ(region.sequence->load(), region.seen);
+  EXPECT_FALSE(a.wire->find_published(*link, key + 1, &region));
+  withdraw_region(b.segment->regions(), key);
+  EXPECT_NE(region.sequence->load(), region.seen);
+  EXPECT_FALSE(a.wire->find_published(*link, key, &region));
+}
+
 /// Its memory is still there here; a process that has died leaves its number to another program.
 TEST_F(LinkSetTest, Direct_put__to_a_peer_that_is_dead_is_refused_before_its_death_is_noticed) {
   constexpr std::uint32_t kStag = 5;

@@ -176,6 +176,9 @@ TEST_F(SimFacets, Region__is_reached_until_it_is_withdrawn) {
   MappedRegion mapped;
   ASSERT_TRUE(soon([&] { return alice->find_mapped(*link, region.key, &mapped); }));
   EXPECT_EQ(mapped.memory, target.data());
+  MappedRegion published;
+  ASSERT_TRUE(alice->find_published(*link, region.key, &published));
+  EXPECT_EQ(published.bytes, 100u);
   mapped.visited->store(region.key);
   EXPECT_TRUE(network.is_visited(kBen, region.key));
   EXPECT_FALSE(network.is_visited(kAnne, region.key));
@@ -186,6 +189,7 @@ TEST_F(SimFacets, Region__is_reached_until_it_is_withdrawn) {
   withdraw_region(network.regions(kBen), region.key);
   EXPECT_FALSE(soon([&] { return alice->find_mapped(*link, region.key, &mapped); }));
   EXPECT_FALSE(soon([&] { return alice->put_directly(*link, put); }));
+  EXPECT_FALSE(alice->find_published(*link, region.key, &published));
 }
 
 TEST_F(SimFacets, Link__has_settled_when_what_is_not_settled_is_released) {

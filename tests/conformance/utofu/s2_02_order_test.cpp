@@ -1,0 +1,230 @@
+// Guide 2.2.10, 3.7.9: the order of notices, errors among them, and of what is read and written; flags of a path.
+#include <cstring>
+
+#include "utofu_fixture.h"
+
+using namespace conformance;
+
+namespace {
+
+constexpr unsigned long kTcq = UTOFU_ONESIDED_FLAG_TCQ_NOTICE;
+constexpr unsigned long kLocal = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+constexpr unsigned long kRemote = UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE;
+constexpr unsigned long kStrong = UTOFU_ONESIDED_FLAG_STRONG_ORDER;
+
+constexpr std::size_t kBytes = 256 << 10;
+constexpr std::size_t kHalf = kBytes / 2;
+constexpr std::size_t kLong = 30000;
+
+/// The next communication of the process that is told has ended so. Remote notices are passed over.
+void expect_local(const Ring& ring, int rc, std::uint64_t edata) {
+  utofu_mrq_notice notice{};
+  int got = UTOFU_SUCCESS;
+  do {
+    notice = {};
+    got = poll_mrq(ring.vcq, &notice);
+  } while (got == UTOFU_SUCCESS && notice.notice_type % 2 != 0);
+  EXPECT_EQ(got, rc);
+  EXPECT_EQ(notice.edata, edata);
+}
+
+/// Communications that ask for a local notice, by number.
+constexpr int kNoticed = 7;
+int post_noticed(const Ring& ring, int which, std::uint64_t edata) {
+  const auto [vcq_id, stadd] = ring.next;
+  switch (which) {
+    case 0: return utofu_put(ring.vcq, vcq_id, ring.stadd, stadd, 8, edata, kLocal, nullptr);
+    case 1: return utofu_get(ring.vcq, vcq_id, ring.stadd, stadd, 8, edata, kLocal, nullptr);
+    case 2: return utofu_put(ring.vcq, vcq_id, ring.stadd, stadd, 8, edata, kLocal | kStrong, nullptr);
+    case 3: return utofu_put(ring.vcq, vcq_id, ring.stadd, stadd, kLong, edata, kLocal, nullptr);
+    case 4: return utofu_armw8(ring.vcq, vcq_id, UTOFU_ARMW_OP_ADD, 1, stadd, edata, kLocal, nullptr);
+    case 5: return utofu_put_piggyback8(ring.vcq, vcq_id, 7, stadd, 8, edata, kLocal, nullptr);
+    default: return utofu_put(ring.vcq, vcq_id, ring.stadd, stadd, 600, edata, kLocal | kRemote, nullptr);
+  }
+}
+
+/// A put that fails at the peer.
+struct Bad {
+  utofu_stadd_t stadd;
+  std::size_t bytes;
+  unsigned long flags;
+  int rc;
+};
+
+/// It, and then one of each kind that asks for a local notice.
+void expect_error_first(const Ring& ring, const Bad& bad) {
+  for (int which = 0; which < 3 * kNoticed; ++which) {
+    ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, bad.stadd, bad.bytes, 1, bad.flags, nullptr),
+              UTOFU_SUCCESS);
+    ASSERT_EQ(post_noticed(ring, which % kNoticed, 2), UTOFU_SUCCESS);
+    SCOPED_TRACE(testing::Message() << "a put that fails with " << bad.rc << ", then " << which % kNoticed);
+    expect_local(ring, bad.rc, 1);
+    expect_local(ring, UTOFU_SUCCESS, 2);
+    if (testing::Test::HasFailure()) return;
+    void* data = nullptr;
+    while (utofu_poll_tcq(ring.vcq, 0, &data) == UTOFU_SUCCESS) {
+    }
+  }
+}
+
+}  // namespace
+
+/// A put that asks for no notice and fails is told by the MRQ all the same (2.2.12), and before what comes behind it.
+/// The target polls in one round, and does not call in the other.
+UTOFU_TEST_BOTH(Order, Section2_2_10__error_of_a_put_comes_before_the_notice_of_what_is_behind_it) {
+  Ring ring(self, kBytes);
+  std::vector<unsigned char> page(4096);
+  utofu_stadd_t mine = 0;
+  ASSERT_EQ(utofu_reg_mem(ring.vcq, page.data(), page.size(), UTOFU_REG_MEM_FLAG_READ_ONLY, &mine), UTOFU_SUCCESS);
+  const utofu_stadd_t read_only = self.share(mine)[static_cast<std::size_t>((self.rank() + 1) % self.size())];
+  const utofu_stadd_t end = ring.next.stadd + kBytes;
+  const Bad puts[] = {{end, 8, 0, UTOFU_ERR_MRQ_RMT_STADD},
+                      {end, 8, kRemote, UTOFU_ERR_MRQ_RMT_STADD},
+                      {end, kLong, 0, UTOFU_ERR_MRQ_RMT_STADD},
+                      {end - 4, 8, kTcq, UTOFU_ERR_MRQ_RMT_LENGTH},
+                      {end - 4, 1000, kRemote, UTOFU_ERR_MRQ_RMT_LENGTH},
+                      {read_only, 8, 0, UTOFU_ERR_MRQ_RMT_MEMORY}};
+  for (const bool target_polls : {true, false}) {
+    if (target_polls || self.rank() == 0) {
+      for (const Bad& bad : puts) expect_error_first(ring, bad);
+    }
+    self.barrier();
+  }
+}
+
+/// Good and bad ones, with and without notices, many at a time.
+UTOFU_TEST_BOTH(Order, Section2_2_10__errors_are_in_order_among_local_notices) {
+  Ring ring(self, kBytes);
+  const utofu_stadd_t end = ring.next.stadd + kBytes;
+  unsigned seed = 7;
+  const auto random = [&seed](unsigned below) { return (seed = seed * 1664525 + 1013904223) / 65536 % below; };
+  for (int round = 0; round < 40; ++round) {
+    struct Due {
+      int rc;
+      std::uint64_t edata;
+    };
+    std::vector<Due> due;
+    for (std::uint64_t edata = 0; edata < 20; ++edata) {
+      switch (random(5)) {
+        case 0:
+          ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd, 8, edata,
+                              random(2) != 0 ? kRemote : 0, nullptr),
+                    UTOFU_SUCCESS);
+          break;
+        case 1:
+          ASSERT_EQ(
+              utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, end, 8, edata, random(2) != 0 ? kLocal : 0, nullptr),
+              UTOFU_SUCCESS);
+          due.push_back({UTOFU_ERR_MRQ_RMT_STADD, edata});
+          break;
+        case 2:
+          ASSERT_EQ(utofu_get(ring.vcq, ring.next.vcq_id, ring.stadd, end, 8, edata, 0, nullptr), UTOFU_SUCCESS);
+          due.push_back({UTOFU_ERR_MRQ_RMT_STADD, edata});
+          break;
+        default:
+          ASSERT_EQ(post_noticed(ring, static_cast<int>(random(kNoticed)), edata), UTOFU_SUCCESS);
+          due.push_back({UTOFU_SUCCESS, edata});
+      }
+    }
+    for (const Due& one : due) expect_local(ring, one.rc, one.edata);
+    if (testing::Test::HasFailure()) break;
+  }
+  self.barrier();
+}
+
+/// 3.7.9.1: "reads from memory or writes to memory after prior one-sided communications [...] have read from memory or
+/// written to memory". Two gets to the same place, the longer one first: what stays is of the second one.
+UTOFU_TEST_BOTH(Order, Section3_7_9_1__get_in_strong_order_writes_behind_a_longer_one) {
+  Ring ring(self, kBytes);
+  std::memset(ring.memory.data() + kHalf, 1, kLong);
+  std::memset(ring.memory.data() + kHalf + kLong, 2, 64);
+  self.barrier();
+  for (int round = 0; round < 50; ++round) {
+    std::memset(ring.memory.data(), 0, kLong);
+    const utofu_stadd_t from = ring.next.stadd + kHalf;
+    ASSERT_EQ(utofu_get(ring.vcq, ring.next.vcq_id, ring.stadd, from, kLong, 1, 0, nullptr), UTOFU_SUCCESS);
+    ASSERT_EQ(
+        utofu_get(ring.vcq, ring.next.vcq_id, ring.stadd + kLong - 64, from + kLong, 64, 2, kLocal | kStrong, nullptr),
+        UTOFU_SUCCESS);
+    expect_local(ring, UTOFU_SUCCESS, 2);
+    ASSERT_EQ(ring.memory[0], 1) << "the first get has written before";
+    ASSERT_EQ(ring.memory[kLong - 65], 1);
+    ASSERT_EQ(ring.memory[kLong - 64], 2);
+    ASSERT_EQ(ring.memory[kLong - 1], 2);
+  }
+  self.barrier();
+}
+
+/// What a get has read is older than what a put or an ARMW in strong order behind it writes there.
+UTOFU_TEST_BOTH(Order, Section3_7_9_1__put_and_armw_in_strong_order_write_behind_a_get) {
+  Ring ring(self, kBytes);
+  constexpr std::size_t kWord = kHalf + kLong - 8;  ///< The last one that the get reads.
+  const utofu_stadd_t there = ring.next.stadd + kWord;
+  std::uint64_t was = 0;
+  for (int round = 0; round < 50; ++round) {
+    ASSERT_EQ(utofu_get(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd + kHalf, kLong, 1, 0, nullptr),
+              UTOFU_SUCCESS);
+    const std::uint64_t next = was + 3;
+    if (round % 2 == 0) {
+      ASSERT_EQ(utofu_put_piggyback8(ring.vcq, ring.next.vcq_id, next, there, 8, 2, kLocal | kStrong, nullptr),
+                UTOFU_SUCCESS);
+    } else {
+      ASSERT_EQ(utofu_armw8(ring.vcq, ring.next.vcq_id, UTOFU_ARMW_OP_ADD, 3, there, 2, kLocal | kStrong, nullptr),
+                UTOFU_SUCCESS);
+    }
+    expect_local(ring, UTOFU_SUCCESS, 2);
+    std::uint64_t read = 0;
+    std::memcpy(&read, ring.memory.data() + kLong - 8, 8);
+    ASSERT_EQ(read, was);
+    was = next;
+  }
+  self.barrier();
+}
+
+/// 2.2.6: a NOP communicates with nobody, so no MRQ hears of it; the TCQ does.
+UTOFU_TEST(1, Order, Section3_7_1_15__nop_asks_for_MRQ_notices_in_vain) {
+  Ring ring(self);
+  ASSERT_EQ(utofu_nop(ring.vcq, kAllNotices | kStrong, callback(5)), UTOFU_SUCCESS);
+  void* data = nullptr;
+  EXPECT_EQ(poll_tcq(ring.vcq, &data), UTOFU_SUCCESS);
+  EXPECT_EQ(data, callback(5));
+  ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd, 8, 9, kLocal, nullptr), UTOFU_SUCCESS);
+  expect_local(ring, UTOFU_SUCCESS, 9);
+  utofu_mrq_notice notice{};
+  EXPECT_EQ(utofu_poll_mrq(ring.vcq, 0, &notice), UTOFU_ERR_NOT_FOUND);
+}
+
+/// 3.7.9.2: the path may be in the flags, or in the remote VCQ ID.
+UTOFU_TEST_BOTH(Order, Section3_7_9_2__path_is_in_the_flags_or_in_the_id) {
+  Ring ring(self);
+  std::uint8_t coords[3] = {0, 1, 1};
+  utofu_path_id_t path = 0;
+  ASSERT_EQ(utofu_get_path_id(ring.next.vcq_id, coords, &path), UTOFU_SUCCESS);
+  utofu_vcq_id_t by_path = ring.next.vcq_id;
+  ASSERT_EQ(utofu_set_vcq_id_path(&by_path, coords), UTOFU_SUCCESS);
+  const auto expect_told = [&ring](std::uint64_t edata) {
+    bool local = false, remote = false;
+    for (int i = 0; i < 2; ++i) {
+      utofu_mrq_notice notice{};
+      ASSERT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
+      EXPECT_EQ(notice.edata, edata);
+      (notice.notice_type % 2 == 0 ? local : remote) = true;
+    }
+    EXPECT_TRUE(local && remote);
+  };
+  for (std::uint64_t edata = 1; edata <= 20; ++edata) {
+    const bool in_flags = edata % 2 == 0;
+    const unsigned long flags = kLocal | kRemote | (in_flags ? UTOFU_ONESIDED_FLAG_PATH(path) : 0);
+    ASSERT_EQ(utofu_put_piggyback8(ring.vcq, in_flags ? ring.next.vcq_id : by_path, edata, ring.next.stadd, 8, edata,
+                                   flags, nullptr),
+              UTOFU_SUCCESS);
+    expect_told(edata);
+    std::uint64_t word = 0;
+    std::memcpy(&word, ring.memory.data(), 8);
+    EXPECT_EQ(word, edata);
+    self.barrier();
+  }
+  EXPECT_EQ(utofu_put_piggyback8(ring.vcq, ring.next.vcq_id, 1, ring.next.stadd, 8, 0, 0xffUL << 28, nullptr),
+            UTOFU_ERR_INVALID_PATH_ID);
+  self.barrier();
+}
