@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <cstring>
 #include <random>
 
 namespace portofu {
@@ -363,6 +364,50 @@ TEST_F(TofuLanes, Queues__come_and_go_while_others_are_used) {
         second.expect_put(7);
       }
     });
+    self.barrier();
+  });
+}
+
+/// 3.7.9.1: "The next one-sided communication start function call for the same VCQ without the flag [...] starts the
+/// pending communication", also if what went before it had to wait for its owner, and opens the way into mapped memory.
+TEST_F(TofuLanes, Put_that_is_held_back__is_started_behind_one_that_waits_for_its_owner) {
+  setenv("PORTOFU_LANES", "1", 1);
+  run_processes(2, [](Process& self) {
+    auto* const memory = static_cast<char*>(portofu_alloc(End::kBytes, 256));
+    ASSERT_NE(memory, nullptr);
+    std::memset(memory, 0, End::kBytes);
+    const End known(0, 0, memory);
+    const End unknown(1, 0, memory);
+    const Name first = self.share(known.name)[static_cast<std::size_t>(1 - self.rank())];
+    const Name second = self.share(unknown.name)[static_cast<std::size_t>(1 - self.rank())];
+    if (self.rank() == 0) {
+      EXPECT_EQ(known.put(first, 0, kTcq), UTOFU_SUCCESS);
+      EXPECT_EQ(known.poll_tcq(), UTOFU_SUCCESS);
+      rlimit limit{};
+      EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+      const rlimit none{.rlim_cur = 3, .rlim_max = limit.rlim_max};
+      EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+      const auto put = [&](std::uint64_t number, unsigned long flags) {
+        EXPECT_EQ(utofu_put_piggyback8(known.vcq, second.id, number, second.stadd + 8 * number, 8, 0, flags, nullptr),
+                  UTOFU_SUCCESS);
+      };
+      put(1, 0);
+      put(2, kTcq | UTOFU_ONESIDED_FLAG_DELAY_START);
+      EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+      // Until the first one has left.
+      utofu_mrq_notice notice{};
+      for (int look = 0; look < 20000; ++look) EXPECT_EQ(utofu_poll_mrq(known.vcq, 0, &notice), UTOFU_ERR_NOT_FOUND);
+      put(3, kTcq);
+      EXPECT_EQ(known.poll_tcq(), UTOFU_SUCCESS);
+      EXPECT_EQ(known.poll_tcq(), UTOFU_SUCCESS);
+    }
+    self.barrier();
+    if (self.rank() == 1) {
+      const auto word = [memory](std::size_t i) {
+        return std::atomic_ref(reinterpret_cast<std::uint64_t*>(memory)[i]).load();
+      };
+      for (std::size_t i = 1; i <= 3; ++i) EXPECT_TRUE(wait_until([&] { return word(i) == i; })) << i;
+    }
     self.barrier();
   });
 }
