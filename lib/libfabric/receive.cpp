@@ -242,6 +242,18 @@ ListEntry* find_receive(const Core& core, const Receive& rx, const void* context
   return nullptr;
 }
 
+/// What is no receive that is posted now. @pre the call is well formed
+[[gnu::noinline]] ssize_t receive_otherwise(const Endpoint& ep, const ReceiveCall& call) {
+  const bool waits = call.deferral != nullptr || (call.flags & FI_TRIGGER) != 0;
+  // Where a context keeps a claim, a triggered one has what it waits for.
+  if (waits && (call.flags & (FI_PEEK | FI_CLAIM)) != 0) return -FI_ENOSYS;
+  Engine& engine = *ep.domain->engine;
+  if ((call.flags & FI_PEEK) != 0) engine.step();
+  const Engine::Duty duty(engine);
+  if (waits) return defer(ep, call);
+  return (call.flags & FI_PEEK) != 0 ? peek(duty.core(), *ep.rx, call) : take_claimed(duty.core(), *ep.rx, call);
+}
+
 }  // namespace
 
 ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
@@ -250,15 +262,9 @@ ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
     if (!has_pieces(call.msg.msg_iov, call.msg.iov_count)) return -FI_EINVAL;
     const Receive& rx = *ep.rx;
     Engine& engine = *ep.domain->engine;
-    const bool waits = call.deferral != nullptr || (call.flags & FI_TRIGGER) != 0;
-    // Where a context keeps a claim, a triggered one has what it waits for.
-    if (waits && (call.flags & (FI_PEEK | FI_CLAIM)) != 0) return -FI_ENOSYS;
-    if ((call.flags & FI_PEEK) != 0) engine.step();
+    if ((call.flags & (FI_PEEK | FI_CLAIM | FI_TRIGGER)) != 0 || call.deferral != nullptr) [[unlikely]]
+      return receive_otherwise(ep, call);
     const Engine::Duty duty(engine);
-    if ((call.flags & FI_PEEK) != 0) return peek(duty.core(), rx, call);
-    if ((call.flags & FI_CLAIM) != 0) return take_claimed(duty.core(), rx, call);
-    if (waits) [[unlikely]]
-      return defer(ep, call);
     const ssize_t result = append(duty.core(), rx, call);
     engine.settle_on_duty();
     return result;

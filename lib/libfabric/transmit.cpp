@@ -84,7 +84,8 @@ bool is_plain(const TransmitCall& call, MdUse use) {
 }
 
 /// On duty. @return false: there is no memory descriptor left
-bool name_memory(Interface& ni, const Transmit& tx, const TransmitCall& call, MdUse use, Descriptor& d) {
+[[gnu::always_inline]] inline bool name_memory(Interface& ni, const Transmit& tx, const TransmitCall& call, MdUse use,
+                                               Descriptor& d) {
   const bool fetching = is_fetching(d.type);
   const MemoryDescriptor* md = memory_of(ni, tx, call, fetching ? MdUse::kOperand : use, &d.portals.local_offset);
   if (md == nullptr) return false;
@@ -196,8 +197,9 @@ Trigger trigger_of(const Transmit& tx, const TransmitCall& call) {
 }
 
 /// On duty: lets a transfer wait that needs more than its descriptor. @param d  names its target
-[[gnu::noinline]] ssize_t keep_transfer(Core& core, const Transmit& tx, TransmitCall call, const Descriptor& d,
-                                        std::span<const iovec> compared) {
+[[gnu::noinline]] ssize_t keep_transfer(Core& core, const Transmit& tx, const TransmitCall& as_asked,
+                                        const Descriptor& d, std::span<const iovec> compared) {
+  TransmitCall call = as_asked;
   const auto kept = std::make_shared<KeptTransfer>();
   kept->run = start_kept;
   kept->domain = tx.domain;
