@@ -61,8 +61,8 @@ void settle_entry(Core& core, Interface& ni, const PortalTableEntry& portal, Une
 }
 
 /// The message of a header that somebody has claimed is complete.
-void settle(Core& core, Interface& ni, const PortalTableEntry& portal, UnexpectedHeader& header,
-            const OverflowClaim& claim) {
+[[gnu::always_inline]] inline void settle(Core& core, Interface& ni, const PortalTableEntry& portal,
+                                          UnexpectedHeader& header, const OverflowClaim& claim) {
   if (claim.by == ClaimedBy::kEntry) return settle_entry(core, ni, portal, header, claim);
   report_overflow(core, ni, portal, header, claim);
   const EntryNews news{claim.user_ptr, claim.options, header.entry->pt_index};
