@@ -111,11 +111,12 @@ Facts widths_utofu(World& w) {
   if (done(armw(UTOFU_ARMW_OP_ADD))) widths.insert(8);
   for (int op = 0; op < 64; ++op) operations += done(armw(op));
   operations += done(utofu_cswap8(w.tofu.vcq, w.tofu.id(1), 0, 1, there, 0, kTellLocal, nullptr));
-  const int odd = utofu_armw8(w.tofu.vcq, w.tofu.id(1), UTOFU_ARMW_OP_ADD, 1, there + 4, 0, kTellLocal, nullptr);
+  utofu_armw8(w.tofu.vcq, w.tofu.id(1), UTOFU_ARMW_OP_ADD, 1, there + 4, 0, kTellLocal, nullptr);
+  const int odd = w.tofu.next_mrq().rc;
   return {{"bytes of an operand that can be added", list(widths)},
           {"types that can be added", std::to_string(widths.size())},
           {"operations on 64 bits", std::to_string(operations)},
-          {"8 bytes at an address that is not a multiple of 8", "the call: " + text_of_tofu(odd)}};
+          {"8 bytes at an address that is not a multiple of 8", text_of_tofu(odd)}};
 }
 
 // ---- Compare and swap ----------------------------------------------------------------------------------------------
@@ -214,7 +215,7 @@ Theme atomic_theme() {
          {"operations on 64 bits", "19", "6"},
          {"4 words in one call", "PTL_EVENT_REPLY", nullptr},
          {"8 bytes at an address that is not a multiple of 8", "PTL_EVENT_REPLY with PTL_NI_DROPPED",
-          "the call: UTOFU_ERR_INVALID_STADD"}},
+          "UTOFU_ERR_MRQ_RMT_STADD"}},
         "From uTofu to Portals everything has a counterpart; the other way narrow, wide, signed and floating types, "
         "minimum and maximum, and several items in a call become loops of utofu_cswap4 and utofu_cswap8, or messages."},
        {"Compare and swap",

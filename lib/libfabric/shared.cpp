@@ -69,8 +69,8 @@ Inlet inlet_of(const Receive& rx) {
           !rx.selective};
 }
 
+/// @pre the interface has inlets: some shared context was opened
 void set_inlet(Interface& ni, std::uint32_t number, const Inlet& inlet) {
-  if (ni.inlets == nullptr) ni.inlets = std::make_unique<Inlets>();
   for (const PortalUse use : kShared) (*ni.inlets)[portal_of(number, use)] = inlet;
 }
 
@@ -100,7 +100,6 @@ fi_ops transmit_object = {sizeof(fi_ops), close_transmit_context, refuse_bind, r
 
 void join(Core& core, SharedReceive& shared, Receive& member) {
   Interface& ni = interface_of(core);
-  if (ni.inlets == nullptr) ni.inlets = std::make_unique<Inlets>();
   shared.members.push_back(&member);
   for (const PortalUse use : kShared) {
     if (takes(member, use))
@@ -148,8 +147,10 @@ int open_shared_receive(fid_domain* domain_fid, fi_rx_attr* attr, fid_ep** opene
     ep->rx->shared = ep->rx->enabled = true;
     ep->rx->selective = true;  // What is told without being asked for, each endpoint says.
     const Engine::Duty duty(*domain.engine);
-    open_receive_half(duty.core(), *ep->rx);
-    choose_first(interface_of(duty.core()), *ep->shared);
+    Interface& ni = interface_of(duty.core());
+    if (ni.inlets == nullptr) ni.inlets = std::make_unique<Inlets>();
+    open_receive_half(duty.core(), *ep->rx);  // The last that takes memory.
+    choose_first(ni, *ep->shared);
     ++domain.users;
     *opened = &ep.release()->fid;
     return 0;

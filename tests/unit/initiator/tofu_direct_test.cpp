@@ -531,18 +531,14 @@ TEST_F(LaneUserTest, Notices_of_the_user__are_read_by_any_thread_in_order_with_t
   in_thread([this] {
     enter_on_duty(*vcq);
     Notice notice;
-    for (std::uint64_t edata = 1; edata <= 2; ++edata) {
-      ASSERT_TRUE(vcq->read_notice(&notice));
-      EXPECT_EQ(notice.edata, edata);
-    }
+    for (std::uint64_t edata = 1; edata <= 2; ++edata)
+      EXPECT_TRUE(vcq->read_notice(&notice) && notice.edata == edata) << edata;
   });
   enter_on_duty(*vcq);
   ASSERT_TRUE(vcq->mrq.post(Notice{.edata = 4}));
   Notice notice;
-  for (std::uint64_t edata = 3; edata <= 4; ++edata) {
-    ASSERT_TRUE(vcq->read_notice(&notice));
-    EXPECT_EQ(notice.edata, edata);
-  }
+  for (std::uint64_t edata = 3; edata <= 4; ++edata)
+    EXPECT_TRUE(vcq->read_notice(&notice) && notice.edata == edata) << edata;
   EXPECT_FALSE(vcq->read_notice(&notice));
   EXPECT_EQ(vcq->unread_notices(), 0u);
 }
