@@ -284,7 +284,7 @@ FAULTS = [
     Fault("directory: who has the number of a dead gate hears of its circuit's end", "engine/initiator/barrier.cpp",
           "&& !gate.target_dead)", ")", "unit_initiator_barrier"),
     Fault("directory: a gate's packets go to whoever has the number now", "engine/initiator/tofu_send.cpp",
-          "met != nullptr ? &core.peer(*met) : owner", "owner", "unit_initiator_barrier"),
+          "return met == ProcessId{} ? nullptr : &met;", "return met == met ? nullptr : &met;", "unit_initiator_barrier"),
     Fault("directory: engine does not say that somebody begins to wait", "engine/mailbox/connect.cpp",
           "others->ask_anew(peer.id);", "static_cast<void>(others);", "unit_mailbox_connect"),
     # wire/reliable: what delays, wastes or breaks a contract of wire.h, its own test finds
