@@ -99,6 +99,7 @@ struct PortalTableEntry {
   std::uint64_t missed_searches = 0;     ///< For onlookers: searches that found nothing.
   MatchCriteria missed;                  ///< Of the last one of them.
 
+  MatchList& list(ListKind kind) { return kind == ListKind::kPriority ? priority : overflow; }
   bool has_entries() const { return !priority.empty() || !overflow.empty(); }
 
   /// A search has found nothing.

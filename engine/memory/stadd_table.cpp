@@ -40,20 +40,17 @@ RegisteredRegion& StaddTable::insert(const RegionRequest& request, std::uint32_t
 }
 
 Status StaddTable::add(const RegionRequest& request, std::uint64_t* stadd) {
-  const auto [known, is_new] = registered_.try_emplace(key_of(request), nullptr);
-  if (!is_new) {
+  if (const auto known = registered_.find(key_of(request)); known != registered_.end() && known->second != nullptr) {
     ++known->second->registrations;
     *stadd = make_stadd(known->second->stag);
     return Status::kOk;
   }
-  if (registered_.size() > kDynamicStags) {
-    registered_.erase(known);
-    return Status::kNoSpace;
-  }
+  if (registered_.size() >= kDynamicStags) return Status::kNoSpace;
+  RegisteredRegion*& made = registered_[key_of(request)];  // First: what follows may find no memory, and leave nullptr.
   while (regions_.contains(next_stag_)) {
     next_stag_ = kFirstDynamicStag + (next_stag_ - kFirstDynamicStag + 1) % kDynamicStags;
   }
-  known->second = &insert(request, next_stag_);
+  made = &insert(request, next_stag_);
   *stadd = make_stadd(next_stag_);
   // The one after: a STADD that was given back is not given out again soon.
   next_stag_ = kFirstDynamicStag + (next_stag_ - kFirstDynamicStag + 1) % kDynamicStags;

@@ -110,6 +110,15 @@ void give(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader&
   claim_header(core, ni, *ni.portal(request.pt_index), header, claim_of(request, ClaimedBy::kUseOnce));
 }
 
+/// Its owner takes a linked entry out of its list. @return false: some peer is using it
+bool leave_list(Core& core, Interface& ni, ListEntry& entry) {
+  PortalTableEntry& portal = *ni.portal(entry.pt_index);
+  if (portal.publications != 0 && !take_back(core, ni, portal, entry)) return false;
+  portal.list(entry.list).remove(entry);
+  portal.answers_to_refusal = 0;
+  return true;
+}
+
 /// Raises the SEARCH event of a match, which is found whatever has become of its message.
 void report_match(Core& core, Interface& ni, const PortalTableEntry& portal, const EntryRequest& request,
                   const UnexpectedHeader& header) {
@@ -127,10 +136,9 @@ void report_match(Core& core, Interface& ni, const PortalTableEntry& portal, con
 Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* handle) {
   PortalTableEntry& portal = *ni.portal(request.pt_index);
   const bool takes_data = (request.options & kEntryTakesData) != 0;
-  const bool is_priority = request.list == ListKind::kPriority;
-  const bool searches = (is_priority || takes_data) && !portal.unexpected.empty();
+  const bool searches = (request.list == ListKind::kPriority || takes_data) && !portal.unexpected.empty();
   UnexpectedEntry* found = searches ? portal.unexpected.find_first(request.criteria) : nullptr;
-  MatchList& list = is_priority ? portal.priority : portal.overflow;
+  MatchList& list = portal.list(request.list);
   if (list.size() >= ni.limits.max_list_size && !is_used_up_by(portal, found, request)) return Status::kListTooLong;
   ListEntry* entry = ni.entries.allocate(handle);
   if (entry == nullptr) return Status::kNoSpace;
@@ -181,10 +189,7 @@ Status unlink_entry(Core& core, Interface& ni, Handle handle) {
     return stale != nullptr && stale->state == EntryState::kGone ? Status::kInUse : Status::kArgInvalid;
   }
   if (entry->state != EntryState::kLinked || entry->pending != 0 || entry->unexpected_count != 0) return Status::kInUse;
-  PortalTableEntry& portal = *ni.portal(entry->pt_index);
-  if (portal.publications != 0 && !take_back(core, ni, portal, *entry)) return Status::kInUse;
-  (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).remove(*entry);
-  portal.answers_to_refusal = 0;
+  if (!leave_list(core, ni, *entry)) return Status::kInUse;
   entry->segment.clear();
   ni.entries.free(handle);  // The state stays kLinked: the stale handle is a mistake of the caller from now on.
   return Status::kOk;
@@ -193,10 +198,7 @@ Status unlink_entry(Core& core, Interface& ni, Handle handle) {
 Status cancel_entry(Core& core, Interface& ni, Handle handle) {
   ListEntry* entry = ni.entries.find(handle);
   if (entry == nullptr || entry->state != EntryState::kLinked || entry->pending == 0) return Status::kArgInvalid;
-  PortalTableEntry& portal = *ni.portal(entry->pt_index);
-  if (portal.publications != 0 && !take_back(core, ni, portal, *entry)) return Status::kInUse;
-  (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).remove(*entry);
-  portal.answers_to_refusal = 0;
+  if (!leave_list(core, ni, *entry)) return Status::kInUse;
   entry->state = EntryState::kUnlinking;
   entry->canceled = true;
   return Status::kOk;

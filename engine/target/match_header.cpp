@@ -64,11 +64,12 @@ bool reserve(Interface& ni, PortalTableEntry& portal, Arrival& arrival, std::byt
   const bool keeps = keeps_header(entry, arrival.list);
   if (keeps && ni.unexpected_count >= ni.limits.max_unexpected_headers) return false;
   EventQueue* queue = portal.flow_control ? ni.eqs.find(portal.eq_handle) : nullptr;
-  const std::uint32_t events = queue != nullptr ? events_due(entry, arrival.header, arrival.header.type) : 0;
+  const PacketHeader& header = arrival.header;
+  const std::uint32_t events = queue != nullptr ? events_due(entry, header, header.type, arrival.mlength) : 0;
   if (events > 0 && !queue->has_room_on_duty(events)) return false;
-  if ((entry.options & kEntryOwnMemory) != 0 && !give_memory(ni, arrival.header, memory)) return false;
+  if ((entry.options & kEntryOwnMemory) != 0 && !give_memory(ni, header, memory)) return false;
   if (keeps && !keep_header(ni, portal, arrival)) {
-    if (*memory != nullptr) ni.message_memory.give(*memory, arrival.header.length);
+    if (*memory != nullptr) ni.message_memory.give(*memory, header.length);
     return false;
   }
   if (events > 0) queue->promise_on_duty(events);

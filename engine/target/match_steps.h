@@ -57,12 +57,13 @@ inline bool unlinks_by(const ListEntry& entry, std::uint64_t mlength) {
 
 /// Full events that the message may raise at the target: its own, and that its entry unlinked. A failure is told
 /// although successes are not, and shows when it is too late to refuse the message; only a put of no bytes cannot fail.
-/// @param type  of the header
-inline std::uint32_t events_due(const ListEntry& entry, const PacketHeader& header, PacketType type) {
+/// @param type     of the header
+/// @param mlength  of the message
+inline std::uint32_t events_due(const ListEntry& entry, const PacketHeader& header, PacketType type,
+                                std::uint64_t mlength) {
   const bool succeeds = type == PacketType::kPut && header.length == 0;
   const std::uint32_t disables = kEntryEventCommDisable | (succeeds ? kEntryEventSuccessDisable : 0);
   std::uint32_t count = (entry.options & disables) == 0 ? 1 : 0;
-  const std::uint64_t mlength = manipulated_length(entry, offset_in(entry, header), header, type);
   if ((entry.options & kEntryEventUnlinkDisable) == 0 && unlinks_by(entry, mlength)) ++count;
   return count;
 }
@@ -82,7 +83,7 @@ inline void take(PortalTableEntry& portal, const Placement& placement) {
   const bool unlink = unlinks_by(entry, placement.mlength);
   if ((entry.options & kEntryManageLocal) != 0) entry.local_offset += placement.mlength;
   if (!unlink) return;
-  (placement.list == ListKind::kPriority ? portal.priority : portal.overflow).remove(entry);
+  portal.list(placement.list).remove(entry);
   entry.state = EntryState::kUnlinking;
 }
 

@@ -253,11 +253,12 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
   place.initiator = initiator_of(*ni, peer, header);
   place.entry = find_entry(portal->priority, *ni, header, place.initiator);
   if (place.entry == nullptr || judge(*place.entry, header, kType) != Refusal::kNone) return false;
+  find_place(header, kType, place);
   if (portal->flow_control) [[unlikely]] {
     const EventQueue* queue = ni->eqs.find(portal->eq_handle);
-    if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry, header, kType))) return false;
+    if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry, header, kType, place.mlength)))
+      return false;
   }
-  find_place(header, kType, place);
   take(*portal, place);
   if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload.here(), place.mlength)) [[unlikely]] {
     place.fail = fail_of_storing(payload);

@@ -15,11 +15,10 @@ namespace portofu::fabric {
 inline constexpr std::uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x50460002u;
 
 struct Address {
-  std::uint32_t nid = 0;     ///< 0: no node.
-  std::uint32_t pid = 0;     ///< 0: not known yet.
-  std::uint16_t number = 0;  ///< Of the endpoint in its process; further receive contexts have those behind it.
-  std::uint16_t contexts =
-      0;  ///< Receive contexts, 1 of an ordinary endpoint; 0: not known, somebody wrote it by hand.
+  std::uint32_t nid = 0;       ///< 0: no node.
+  std::uint32_t pid = 0;       ///< 0: not known yet.
+  std::uint16_t number = 0;    ///< Of the endpoint in its process; further receive contexts have those behind it.
+  std::uint16_t contexts = 0;  ///< Receive contexts, 1 of an ordinary endpoint; 0: not known.
   std::uint32_t format = kAddressFormat;
 
   bool is_good() const {

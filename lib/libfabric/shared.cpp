@@ -1,8 +1,6 @@
 // fi_endpoint(3), "shared contexts". Endpoints that share their receives have the lists of the shared context in place
 // of their own, in the same portal table entries; what is told of a message goes by the endpoint that it came by.
 
-#include <algorithm>
-
 #include "engine/door/libfabric.h"
 #include "lib/libfabric/endpoint.h"
 #include "lib/libfabric/halves.h"

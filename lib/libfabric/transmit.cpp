@@ -109,7 +109,7 @@ bool has_room(Core& core, const Descriptor& d) {
 [[gnu::always_inline]] inline bool name_target(const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   std::uint32_t context = 0;
   const Address* address = tx.av->find(call.target, &context);
-  if (address == nullptr || address->number + context >= kMaxEndpoints) return false;
+  if (address == nullptr) return false;
   d.portals.target = address->process();
   d.pt_index = portal_of(address->number + context, call.portal);
   return true;

@@ -25,4 +25,10 @@ class LockedMemory {
   boost::icl::interval_map<std::uintptr_t, std::uint32_t> regions_;  ///< Addresses of whole pages: of how many regions.
 };
 
+/// On duty: a region that is registered no more.
+inline void end_region(Core& core, const RegisteredRegion& region) {
+  leave_region(core, region);
+  LockedMemory::of_process().unlock(region);
+}
+
 }  // namespace portofu::utofu

@@ -89,10 +89,7 @@ int utofu_dereg_mem(utofu_vcq_hdl_t vcq_hdl, utofu_stadd_t stadd, unsigned long 
       return failed(UTOFU_ERR_INVALID_STADD, "the VCQ has given out no such STADD");
     if (Checker* const checker = core.checker(); checker != nullptr && gone != nullptr) [[unlikely]]
       checker->tofu.leaves(vcq, *gone);
-    if (gone != nullptr) {
-      leave_region(core, *gone);
-      LockedMemory::of_process().unlock(*gone);
-    }
+    if (gone != nullptr) end_region(core, *gone);
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }

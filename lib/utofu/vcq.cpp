@@ -36,15 +36,16 @@ struct Wanted {
 std::uint32_t kept_for_others(const OwnQueues& own, std::uint32_t tni, CqMode mode) {
   const auto missing = [&](CqMode other, std::uint32_t wanted) {
     const std::uint32_t have = own.count(tni, other);
-    return other == mode || have >= wanted ? 0 : wanted - have;
+    return have >= wanted ? 0 : wanted - have;
   };
-  // 4.3.2.2: exclusive CQs come first, as many as are kept for them.
-  std::uint32_t kept = missing(CqMode::kExclusive, tofu_settings().exclusive_cqs);
-  const bool comes_first =
-      mode == CqMode::kExclusive && own.count(tni, CqMode::kExclusive) < tofu_settings().exclusive_cqs;
-  if (mode != CqMode::kSession && !comes_first && tofu_settings().session_cqs_kept)
-    kept += missing(CqMode::kSession, tofu_settings().session_cqs);
-  return kept;
+  const TofuSettings& wanted = tofu_settings();
+  const std::uint32_t exclusive = missing(CqMode::kExclusive, wanted.exclusive_cqs);
+  const std::uint32_t session = wanted.session_cqs_kept ? missing(CqMode::kSession, wanted.session_cqs) : 0;
+  switch (mode) {
+    case CqMode::kSession: return exclusive;
+    case CqMode::kExclusive: return exclusive != 0 ? 0 : session;  // 4.3.2.2: those that are kept for it come first.
+    default: return exclusive + session;
+  }
 }
 
 /// Which settings change it.
@@ -278,8 +279,7 @@ int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
         while (auto region = queue.stadds.take_any_of(component_of(id))) {
           if (Checker* const checker = core.checker()) [[unlikely]]
             checker->tofu.frees_region(vcq, *region);
-          leave_region(core, *region);
-          LockedMemory::of_process().unlock(*region);
+          end_region(core, *region);
         }
         if (Checker* const checker = core.checker()) [[unlikely]]
           checker->tofu.frees(core, vcq, "utofu_free_vcq");

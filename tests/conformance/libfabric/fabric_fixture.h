@@ -273,6 +273,17 @@ class Fabric : public ::testing::Test {
     return region;
   }
 
+  /// Opens an endpoint beside `a` that tells at its queue, with a vector that names contexts of scalable endpoints.
+  void open_sender(int context_bits, fid_av** vector, fid_ep** sender) {
+    fi_av_attr attr{};
+    attr.rx_ctx_bits = context_bits;
+    ASSERT_EQ(fi_av_open(domain, &attr, vector, nullptr), 0);
+    ASSERT_EQ(fi_endpoint(domain, info.get(), sender, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(*sender, &(*vector)->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(*sender, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_enable(*sender), 0);
+  }
+
   /// To be closed last.
   void keep(fid* object) { objects_.push_back(object); }
 

@@ -161,15 +161,9 @@ TEST_F(FiEndpoint, Contexts_are_as_many_as_were_asked_for_and_each_is_opened_onc
 /// fi_rx_addr "specifies a target receive context" (fi_av(3)): one that an endpoint has not is nobody, no other
 /// endpoint.
 TEST_F(FiEndpoint, Context_that_an_endpoint_has_not_is_nobody) {
-  fi_av_attr av_attr{};
-  av_attr.rx_ctx_bits = 4;
   fid_av* av = nullptr;
   fid_ep *sep = nullptr, *sender = nullptr;
-  ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
-  ASSERT_EQ(fi_endpoint(domain, info.get(), &sender, nullptr), 0);
-  ASSERT_EQ(fi_ep_bind(sender, &av->fid, 0), 0);
-  ASSERT_EQ(fi_ep_bind(sender, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
-  ASSERT_EQ(fi_enable(sender), 0);
+  ASSERT_NO_FATAL_FAILURE(open_sender(4, &av, &sender));
   info->ep_attr->rx_ctx_cnt = 2;
   ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &sep, nullptr), 0);
   Node neighbour;

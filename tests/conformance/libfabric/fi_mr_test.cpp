@@ -210,16 +210,10 @@ TEST_F(FiMr, Endpoint_of_another_domain_is_none_of_a_region) {
 /// Whatever receives may be bound: of a scalable endpoint all contexts, or one.
 TEST_F(FiMr, Region_of_a_scalable_endpoint_is_reached_through_its_contexts) {
   open_with(FI_MR_ENDPOINT);
-  fi_av_attr av_attr{};
-  av_attr.rx_ctx_bits = 1;
   fid_av* av = nullptr;
   fid_ep *sep = nullptr, *tx = nullptr, *sender = nullptr;
   std::array<fid_ep*, 2> rx{};
-  ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
-  ASSERT_EQ(fi_endpoint(domain, info.get(), &sender, nullptr), 0);
-  ASSERT_EQ(fi_ep_bind(sender, &av->fid, 0), 0);
-  ASSERT_EQ(fi_ep_bind(sender, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
-  ASSERT_EQ(fi_enable(sender), 0);
+  ASSERT_NO_FATAL_FAILURE(open_sender(1, &av, &sender));
   info->ep_attr->rx_ctx_cnt = 2;
   ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &sep, nullptr), 0);
   ASSERT_EQ(fi_ep_bind(sep, &b.av->fid, 0), 0);

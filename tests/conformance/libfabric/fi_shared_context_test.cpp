@@ -64,6 +64,28 @@ class FiSharedContext : public Fabric {
     second.close();
   }
 
+  /// `second` is a scalable endpoint from now on, as `info` says, with a shared context.
+  void open_second_scalable(fid* shared) {
+    close_second();
+    ASSERT_EQ(fi_av_remove(a.av, &to_second, 1, 0), 0);
+    open_scalable(second);
+    ASSERT_EQ(fi_scalable_ep_bind(second.ep, shared, 0), 0);
+    ASSERT_EQ(fi_enable(second.ep), 0);
+  }
+
+  /// A message to `second` and one back. @param receiving, sending  by which it does so
+  void exchange_with_second(fid_ep* receiving, fid_ep* sending) {
+    to_second = a.insert(second);
+    ASSERT_EQ(fi_recv(receiving, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
+    ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
+    EXPECT_EQ(second.next().op_context, &received[0]);
+    ASSERT_EQ(fi_recv(a.ep, &received[1], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[1]), 0);
+    ASSERT_EQ(fi_send(sending, &sent[1], sizeof(int), nullptr, from_a, &received[2]), 0);
+    EXPECT_EQ(second.next().op_context, &received[2]);
+    EXPECT_EQ(a.next().source, to_second);
+    EXPECT_EQ(received[1], sent[1]);
+  }
+
   /// Returns when the message, of tag 5, is there.
   void send_unexpected(fi_addr_t to, const int& word) {
     const iovec piece{const_cast<int*>(&word), sizeof word};
@@ -315,50 +337,27 @@ TEST_F(FiSharedContext, Endpoint_that_uses_one_is_not_enabled_without_it) {
 TEST_F(FiSharedContext, Scalable_endpoint_receives_by_it_and_sends_by_contexts) {
   info->ep_attr->tx_ctx_cnt = 2;
   info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
-  close_second();
-  ASSERT_EQ(fi_av_remove(a.av, &to_second, 1, 0), 0);
   fid_ep *tx = nullptr, *rx = nullptr;
-  open_scalable(second);
+  ASSERT_NO_FATAL_FAILURE(open_second_scalable(&srx->fid));
   EXPECT_EQ(fi_rx_context(second.ep, 0, nullptr, &rx, nullptr), -FI_EINVAL);
-  ASSERT_EQ(fi_scalable_ep_bind(second.ep, &srx->fid, 0), 0);
-  ASSERT_EQ(fi_enable(second.ep), 0);
   ASSERT_EQ(fi_tx_context(second.ep, 1, nullptr, &tx, nullptr), 0);
   ASSERT_EQ(fi_ep_bind(tx, &second.cq->fid, FI_TRANSMIT), 0);
   ASSERT_EQ(fi_enable(tx), 0);
-  to_second = a.insert(second);
-  ASSERT_EQ(fi_recv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
-  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
-  EXPECT_EQ(second.next().op_context, &received[0]);
   EXPECT_EQ(fi_send(second.ep, &sent[1], sizeof(int), nullptr, from_a, nullptr), -FI_EOPBADSTATE);
-  ASSERT_EQ(fi_recv(a.ep, &received[1], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[1]), 0);
-  ASSERT_EQ(fi_send(tx, &sent[1], sizeof(int), nullptr, from_a, &received[2]), 0);
-  EXPECT_EQ(second.next().op_context, &received[2]);
-  EXPECT_EQ(a.next().source, to_second);
-  EXPECT_EQ(received[1], sent[1]);
+  exchange_with_second(srx, tx);
   EXPECT_EQ(fi_close(&tx->fid), 0);
 }
 
 TEST_F(FiSharedContext, Scalable_endpoint_sends_by_it_and_receives_by_contexts) {
   info->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
   info->ep_attr->rx_ctx_cnt = 2;
-  close_second();
-  ASSERT_EQ(fi_av_remove(a.av, &to_second, 1, 0), 0);
   fid_ep *tx = nullptr, *rx = nullptr;
-  open_scalable(second);
+  ASSERT_NO_FATAL_FAILURE(open_second_scalable(&stx->fid));
   EXPECT_EQ(fi_tx_context(second.ep, 0, nullptr, &tx, nullptr), -FI_EINVAL);
-  ASSERT_EQ(fi_scalable_ep_bind(second.ep, &stx->fid, 0), 0);
-  ASSERT_EQ(fi_enable(second.ep), 0);
   ASSERT_EQ(fi_rx_context(second.ep, 0, nullptr, &rx, nullptr), 0);
   ASSERT_EQ(fi_ep_bind(rx, &second.cq->fid, FI_RECV), 0);
   ASSERT_EQ(fi_enable(rx), 0);
-  to_second = a.insert(second);
-  ASSERT_EQ(fi_recv(rx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
-  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
-  EXPECT_EQ(second.next().op_context, &received[0]);
-  ASSERT_EQ(fi_recv(a.ep, &received[1], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[1]), 0);
-  ASSERT_EQ(fi_send(second.ep, &sent[1], sizeof(int), nullptr, from_a, &received[2]), 0);
-  EXPECT_EQ(second.next().op_context, &received[2]);
-  EXPECT_EQ(a.next().source, to_second);
+  exchange_with_second(rx, second.ep);
   EXPECT_EQ(fi_close(&rx->fid), 0);
 }
 
