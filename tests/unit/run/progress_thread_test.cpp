@@ -52,6 +52,11 @@ class ProgressThreadTest : public EngineFixture {
     const Engine::Duty duty(*engine);
     return wire.has_packets();
   }
+  /// The thread that serves looks at the wire on duty, too.
+  void arrive_on_duty() {
+    const Engine::Duty duty(*engine);
+    wire.arrive(packet_of(kPeer));
+  }
 
   std::unique_ptr<ProgressThread> progress;
 };
@@ -71,7 +76,7 @@ TEST_F(ProgressThreadTest, Thread__serves_an_application_at_once_that_goes_to_sl
   start();
   for (int i = 0; i < 3; ++i) {
     engine->step();  // It looks, and so it is watched.
-    wire.arrive(packet_of(kPeer));
+    arrive_on_duty();
     progress->stand_in();
     EXPECT_TRUE(becomes([this] { return !has_packet(); })) << i;
   }
