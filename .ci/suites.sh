@@ -11,7 +11,7 @@ mpich_groups=(pt2pt coll coll-portals4 comm rma-osc rma-osc-mapped btl)
 # Groups over the libfabric provider with Debian's Open MPI.
 ofi_groups=(pt2pt coll comm rma-rdma rma-pt2pt)
 # What the suites dev, fabric and hosts, and the parts of dev, are built with: dev, so that one is built for whoever
-# works on it, or ci.
+# works on it, or ci, which leaves to the suite asan what that runs as well.
 test_preset=dev
 # ctest's own limits hold for single tests; this one holds for a suite, so that a CI run ends with a total.
 suite_limit_s=1500
@@ -81,7 +81,7 @@ run_suite_itself() {
     # Most of the time of these is slept by providers that libfabric loads, while they look for their hardware.
     fabric) run_ctest fabric "$test_preset" '^fabric$' --parallel $((4 * $(job_count))) ;;
     asan) run_ctest asan asan '^(unit|simulation)$' --parallel $((2 * $(job_count))) ;;
-    # Only what has threads (portofu_keep_threaded); all engines of the simulation run in one.
+    # Only what has threads (tests/CMakeLists.txt); all engines of the simulation run in one.
     tsan) run_ctest tsan tsan '^(unit|threads)$' --parallel $((2 * $(job_count))) ;;
     fuzz) run_ctest fuzz fuzz . ;;
     utofu) run_utofu ;;
@@ -236,14 +236,14 @@ run_mpi() {
     --only "${PORTOFU_ONLY:-.}" || require_failures readme
 }
 
-# Jobs between hosts. Their runner records its results itself.
+# run_hosts [--all]: jobs between hosts. Their runner records its results itself.
 run_hosts() {
   if ! install_packages "${packages_hosts[@]}" || ! build_preset "$test_preset" || ! prepare_openmpi; then
     report FAIL hosts "build of the tests or of Open MPI" 0 "see above"
     return
   fi
   tests/hosts/run_hosts.sh --build "$PWD/build/$test_preset" --prefix "$openmpi_prefix" --log "$PWD/build/logs/hosts" \
-    --only "${PORTOFU_ONLY:-.}" || require_failures hosts
+    --only "${PORTOFU_ONLY:-.}" "$@" || require_failures hosts
 }
 
 # run_mpich GROUP...

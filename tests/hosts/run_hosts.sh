@@ -4,7 +4,8 @@
 # datagrams, and networks that delay, lose and limit. Every test prints one line; the last one is the sum. Skipped, with
 # the reason, where namespaces are not permitted.
 #
-# usage: run_hosts.sh --build DIRECTORY --prefix OPENMPI_PREFIX --log DIRECTORY [--only REGEX]
+# usage: run_hosts.sh --build DIRECTORY --prefix OPENMPI_PREFIX --log DIRECTORY [--only REGEX] [--all]
+#   --all also runs what is the same on addresses of one host, where the suite fabric runs it
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=.ci/common.sh
@@ -21,6 +22,9 @@ build_directory=''
 openmpi_prefix=''
 log_directory=''
 only=.
+# Conformance programs whose messages are their matter: order, flow, lengths, circuits, threads.
+conformance_programs='s2_0[2789]_|s2_03_|s3_06_network|s3_07_onesided|s3_08_|s3_15_|pgas|both_apis'
+lanes_programs='s3_07_onesided|exact_count|tofu_gates|tofu_lanes'
 
 parse_arguments() {
   while (($# > 0)); do
@@ -29,6 +33,7 @@ parse_arguments() {
       --prefix) openmpi_prefix=${2:?} && shift ;;
       --log) log_directory=${2:?} && shift ;;
       --only) only=${2:?} && shift ;;
+      --all) conformance_programs=. lanes_programs=. ;;
       *) usage_error "run_hosts.sh: unknown argument $1" ;;
     esac
     shift
@@ -55,15 +60,16 @@ conformance_test() {
   fi
 }
 
-# conformance_tests ENDPOINT TITLE: what tests/CMakeLists.txt runs over such an endpoint of the fabric on addresses of
-# one host. Two programs at a time: they wait more than they compute.
+# conformance_tests ENDPOINT TITLE: conformance_programs, of those that tests/CMakeLists.txt runs over such an endpoint of
+# the fabric on addresses of one host. Two programs at a time: they wait more than they compute.
 conformance_tests() {
   local endpoint=$1 title=$2 half workers=() binary filter
   for half in 0 1; do
     while IFS=$'\t' read -r binary filter; do
       conformance_test "$title" "$binary" "$filter"
     done < <(awk -F '\t' -v endpoint="$endpoint" -v half="$half" \
-      '$1 == endpoint && n++ % 2 == half { print $2 "\t" $3 }' "$build_directory/tests/between_nodes.tsv") &
+      -v programs="$conformance_programs" '$1 == endpoint && $2 ~ programs && n++ % 2 == half { print $2 "\t" $3 }' \
+      "$build_directory/tests/between_nodes.tsv") &
     workers+=($!)
   done
   wait "${workers[@]}"
@@ -131,7 +137,7 @@ launched_test() {
 
 network_tests() {
   conformance_tests fabric 'three hosts'
-  lanes_tests 'four lanes' .
+  lanes_tests 'four lanes' "$lanes_programs"
   launched_test portals
   launched_test utofu
   partition_test
