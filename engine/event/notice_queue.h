@@ -44,6 +44,12 @@ class TransmitCompleteQueue {
     return next_++;
   }
 
+  /// The place that was taken last is nobody's. @pre its descriptor was not started
+  void take_back() { --next_; }
+
+  /// The place that was taken last.
+  std::uint64_t last_place() const { return next_ - 1; }
+
   /// The descriptor of a place has left, or never will. A failure is always told.
   void complete(std::uint64_t place, NiFail fail) {
     Entry& entry = entry_of(place);

@@ -1,6 +1,7 @@
 #include "lib/utofu/toq.h"
 
 #include <cstring>
+#include <new>
 
 #include "engine/door/process.h"
 #include "engine/door/tofu.h"
@@ -125,7 +126,8 @@ Descriptor describe(const VirtualControlQueue& vcq, const Request& r, std::size_
 
 [[gnu::always_inline]] inline void start_untold(Core& core, VirtualControlQueue& vcq, Descriptor& d) {
   if (!vcq.session) return start_descriptor(core, d);
-  arm_operation(core, vcq.steps, d, {vcq.handle, ++vcq.posted});
+  arm_operation(core, vcq.steps, d, {vcq.handle, vcq.posted + 1});
+  ++vcq.posted;
 }
 
 [[gnu::cold, gnu::noinline]] void start_told(Core& core, VirtualControlQueue& vcq, Descriptor& d) {
@@ -141,9 +143,9 @@ Descriptor describe(const VirtualControlQueue& vcq, const Request& r, std::size_
 
 void start_delayed(Core& core, VirtualControlQueue& vcq) {
   while (!vcq.delayed.empty()) {
-    Descriptor d = vcq.delayed.front();
-    vcq.delayed.pop_front();
+    Descriptor d = vcq.delayed.front();  // It stays where it is if there is no memory to start it.
     start(core, vcq, d);
+    vcq.delayed.pop_front();
   }
 }
 
@@ -165,6 +167,27 @@ void post(Core& core, VirtualControlQueue& vcq, Descriptor&& d, void* callback_d
   }
 }
 
+/// Posts the descriptors of a call. Without memory at the first of them nothing has happened, and the call says so. At
+/// a later one that descriptor alone fails, and the TCQ tells it (2.2.12).
+/// @param post_one  void(std::size_t), posts the descriptor of that number
+template <class PostOne>
+void post_all(Core& core, VirtualControlQueue& vcq, std::size_t count, PostOne&& post_one) {
+  try {
+    if (count != 0) post_one(0);
+  } catch (const std::bad_alloc&) {
+    vcq.tcq.take_back();
+    throw;
+  }
+  for (std::size_t n = 1; n < count; ++n) {
+    try {
+      post_one(n);
+    } catch (const std::bad_alloc&) {
+      vcq.tcq.complete(vcq.tcq.last_place(), NiFail::kDropped);
+      ++core.activity;
+    }
+  }
+}
+
 [[gnu::cold, gnu::noinline]] void tell_limits(Checker& checker, const Request& request) {
   checker.tofu.uses("utofu_put, utofu_get", kLengthLimit, request.length);
   checker.tofu.uses("utofu_put_gap, utofu_get_gap", kMtuLimit, request.mtu);
@@ -182,8 +205,8 @@ int post_request(utofu_vcq_hdl_t vcq_hdl, const Request& request, const Settings
     if (!vcq.tcq.has_room(request.block_count) && !make_room(core, vcq, request.block_count))
       return failed(UTOFU_ERR_BUSY, "the TOQ or the TCQ is full");
     if (!delays) start_delayed(core, vcq);
-    for (std::size_t block = 0; block < request.block_count; ++block)
-      post(core, vcq, describe(vcq, request, block), callback_data, delays);
+    post_all(core, vcq, request.block_count,
+             [&](std::size_t block) { post(core, vcq, describe(vcq, request, block), callback_data, delays); });
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }
@@ -260,10 +283,12 @@ int utofu_post_toq(utofu_vcq_hdl_t vcq_hdl, void* desc, size_t desc_size, void* 
     if (!vcq.tcq.has_room(count) && !make_room(core, vcq, count))
       return failed(UTOFU_ERR_BUSY, "the TOQ or the TCQ is full");
     start_delayed(core, vcq);
-    for (std::size_t at = 0; at < desc_size; at += cell.bytes()) {
+    std::size_t at = 0;
+    post_all(core, vcq, count, [&](std::size_t) {
       read_cell(first + at, desc_size - at, &cell);
+      at += cell.bytes();
       post(core, vcq, expand(vcq, cell), cbdata, false);
-    }
+    });
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <portals4.h>
+#include <utofu.h>
 
 #include <array>
 #include <atomic>
@@ -21,6 +22,8 @@ namespace {
 struct Stage {
   std::array<std::atomic<int>, 2> ready{};  ///< How far each is.
   std::array<std::atomic<bool>, 2> ended{};
+  std::array<std::atomic<utofu_vcq_id_t>, 2> vcq{};  ///< With uTofu, and the memory that each registers.
+  std::array<std::atomic<utofu_stadd_t>, 2> stadd{};
 };
 
 constexpr double kLongestS = 20;
@@ -41,7 +44,7 @@ constexpr std::uintptr_t kUnexpected = 3;
 /// One side: an entry for all that matches, one for what is unexpected, and what it has asked of the other.
 class PortalsSide {
  public:
-  explicit PortalsSide(int own) : own_(own) {
+  explicit PortalsSide(int own) {
     const ptl_process_t anybody{.phys = {.nid = PTL_NID_ANY, .pid = PTL_PID_ANY}};
     good_ = PtlInit() == PTL_OK &&
             PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, kFirstPid + static_cast<ptl_pid_t>(own),
@@ -123,7 +126,6 @@ class PortalsSide {
  private:
   static void* user(std::uintptr_t number) { return reinterpret_cast<void*>(number + 1); }
 
-  int own_;
   ptl_handle_ni_t ni_ = PTL_INVALID_HANDLE;
   ptl_handle_eq_t eq_ = PTL_INVALID_HANDLE;
   ptl_handle_ct_t ct_ = PTL_INVALID_HANDLE;
@@ -199,6 +201,116 @@ TEST(CycleMemory, Runs_out_in_a_look_at_an_event_queue) {
   const OwnNode node;
   expect_good_lives("PtlEQGet", [](int use) {
     return live("PtlEQGet", use, [](Stage& stage, int own, auto&& look) { return run_portals(stage, own, look); });
+  });
+}
+
+// ---- uTofu ----
+
+constexpr unsigned kTofuOperations = 6;
+constexpr unsigned long kNotices = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE;
+
+/// One side: a VCQ, and memory of which the upper half is written by the other.
+class TofuSide {
+ public:
+  TofuSide(Stage& stage, int own) : stage_(stage), own_(own) {
+    utofu_vcq_id_t id = 0;
+    utofu_stadd_t stadd = 0;
+    good_ = utofu_create_vcq(0, 0, &vcq_) == UTOFU_SUCCESS && utofu_query_vcq_id(vcq_, &id) == UTOFU_SUCCESS &&
+            utofu_reg_mem(vcq_, memory_.data(), memory_.size(), 0, &stadd) == UTOFU_SUCCESS;
+    stage.vcq[own] = id;
+    stage.stadd[own] = stadd;
+  }
+  ~TofuSide() { utofu_free_vcq(vcq_); }
+  TofuSide(const TofuSide&) = delete;
+  TofuSide& operator=(const TofuSide&) = delete;
+
+  bool is_good() const { return good_; }
+
+  /// EDATA of one byte is the number.
+  bool put(unsigned number, std::size_t bytes) {
+    return utofu_put(vcq_, peer(), here(), there(kLong), bytes, number, kNotices, nullptr) == UTOFU_SUCCESS;
+  }
+  bool ask() {
+    return put(0, 8) && put(1, 3000) && put(2, kLong / 2) &&
+           utofu_get(vcq_, peer(), here() + kLong / 2, there(kLong), kLong / 2, 3, kNotices, nullptr) ==
+               UTOFU_SUCCESS &&
+           utofu_armw8(vcq_, peer(), UTOFU_ARMW_OP_ADD, 1, there(kLong), 4, kNotices, nullptr) == UTOFU_SUCCESS &&
+           utofu_put_piggyback8(vcq_, peer(), 1, there(kLong), 8, 5, kNotices, nullptr) == UTOFU_SUCCESS;
+  }
+
+  /// @return 0 | 1: a notice
+  int look() {
+    utofu_mrq_notice notice{};
+    const int rc = utofu_poll_mrq(vcq_, 0, &notice);
+    if (rc == UTOFU_ERR_NOT_FOUND) return 0;
+    const bool is_local = notice.notice_type == UTOFU_MRQ_TYPE_LCL_PUT ||
+                          notice.notice_type == UTOFU_MRQ_TYPE_LCL_GET || notice.notice_type == UTOFU_MRQ_TYPE_LCL_ARMW;
+    if (is_local && notice.edata <= kTofuOperations) {
+      ++ends_[notice.edata];
+      last_ = rc;
+    }
+    return 1;
+  }
+
+  unsigned ended() const {
+    unsigned count = 0;
+    for (unsigned i = 0; i < kTofuOperations; ++i) count += ends_[i] == 1 ? 1 : 0;
+    return count;
+  }
+  unsigned ends(unsigned number) const { return ends_[number]; }
+  int last() const { return last_; }
+
+ private:
+  utofu_vcq_id_t peer() const { return stage_.vcq[1 - own_]; }
+  utofu_stadd_t here() const { return stage_.stadd[own_]; }
+  utofu_stadd_t there(std::size_t offset) const { return stage_.stadd[1 - own_] + offset; }
+
+  Stage& stage_;
+  int own_;
+  utofu_vcq_hdl_t vcq_ = 0;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(2 * kLong);
+  std::array<unsigned, kTofuOperations + 1> ends_{};
+  int last_ = 0;
+  bool good_ = false;
+};
+
+/// As run_portals().
+template <class Look>
+int run_tofu(Stage& stage, int own, Look&& look) {
+  TofuSide side(stage, own);
+  if (!side.is_good()) return 1;
+  meet(stage, own, 1);
+  if (!side.ask()) return 2;
+  for (const double end = now_s() + kLongestS; side.ended() < kTofuOperations || !stage.ended[1 - own];) {
+    look(side);
+    if (side.ended() == kTofuOperations) stage.ended[own] = true;
+    if (now_s() > end) return 10 + static_cast<int>(side.ended());
+  }
+  for (unsigned tries = 1;; ++tries) {
+    if (tries > 20) return 4;
+    if (!side.put(kTofuOperations, 8)) return 5;
+    for (const double end = now_s() + kLongestS; side.ends(kTofuOperations) < tries;) {
+      look(side);
+      if (now_s() > end) return 7;
+    }
+    if (side.last() == UTOFU_SUCCESS) break;
+  }
+  stage.ready[own] = 2;
+  for (const double end = now_s() + kLongestS; stage.ready[1 - own] < 2;) {
+    look(side);
+    if (now_s() > end) return 8;
+  }
+  return 0;
+}
+
+TEST(CycleMemory, Runs_out_in_a_look_at_an_MRQ) {
+  const OwnNode node;
+  // The engine stays open until the process ends as a program does.
+  expect_good_lives("utofu_poll_mrq", [](int use) -> End {
+    std::exit(static_cast<int>(live("utofu_poll_mrq", use, [](Stage& stage, int own, auto&& look) {
+      const int result = run_tofu(stage, own, look);
+      return own == 0 ? result : (std::exit(result), 0);
+    })));
   });
 }
 
