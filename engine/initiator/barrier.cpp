@@ -1,6 +1,7 @@
 #include "engine/initiator/barrier.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "engine/atomic/atomic_unit.h"
@@ -84,9 +85,9 @@ void count_inputs(Core& core, BarrierGate& gate) {
 /// barrier.
 void arm_gate(Core& core, BarrierGate& gate) {
   if (gate.armed || gate.input_count() == 0) return;
+  arm_inputs(core, gate, gate.round_inputs + gate.input_count());  // First: there may be no memory for it.
   gate.armed = true;
   gate.round_inputs += gate.input_count();
-  arm_inputs(core, gate, gate.round_inputs);
   count_inputs(core, gate);
 }
 
@@ -123,14 +124,27 @@ void end_set(Core& core, const BarrierGate& gate, bool fails) {
   end_gate(core, *start, start->rounds_started - (fails && start->state == BarrierState::kRunning ? 1 : 0));
 }
 
-void send_on(Core& core, BarrierGate& gate, const GateValue& value) {
+/// @return false if the packet cannot go out
+bool send_to_both(Core& core, BarrierGate& gate, const GateValue& value) {
   BarrierGate* const next = local_target_of(core, gate);
   if (next != nullptr && next->signals.size() < kMostWaitingInputs) {
     next->signals.push_back(value);
     count_inputs(core, *next);
   }
-  if (gate.remote_target == BarrierGate::kNoGate) return;
-  if (!send_gate_packet(core, gate, value)) end_set(core, gate, true);
+  return gate.remote_target == BarrierGate::kNoGate || send_gate_packet(core, gate, value);
+}
+
+/// Takes a step of a round that sends. If it cannot, also for lack of memory, nothing comes from this set of gates any
+/// more, and the whole circuit learns it.
+/// @param step  bool(), false: it cannot
+template <class Step>
+void take_step(Core& core, const BarrierGate& gate, Step&& step) {
+  bool taken = false;
+  try {
+    taken = step();
+  } catch (const std::bad_alloc&) {
+  }
+  if (!taken) end_set(core, gate, true);
 }
 
 /// Tells both destinations of a gate that has an end how many more rounds of it come.
@@ -220,10 +234,10 @@ void fail_barriers_with(Core& core, ProcessId process) {
 void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
   gate.result = value;
   if (gate.rounds_started >= gate.whole_rounds) return end_barrier(core, gate, BarrierState::kFailed);
+  arm_gate(core, gate);  // First: without memory for it nothing has begun.
   gate.state = BarrierState::kRunning;
   ++gate.rounds_started;
-  arm_gate(core, gate);
-  send_on(core, gate, value);
+  take_step(core, gate, [&] { return send_to_both(core, gate, value); });
   if (gate.input_count() == 0 && gate.state == BarrierState::kRunning)
     end_barrier(core, gate, BarrierState::kCompleted);
 }
@@ -231,14 +245,23 @@ void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
 void pass_gate(Core& core, std::uint32_t number) {
   BarrierGate* gate = core.tofu->gate(number);
   if (gate == nullptr) return;
-  if (gate->owes_end) tell_of_end(core, *gate);
+  if (gate->owes_end) {
+    try {
+      tell_of_end(core, *gate);
+    } catch (const std::bad_alloc&) {  // In the next cycle, with all that follows.
+      gate->owes_end = true;
+      throw;
+    }
+  }
   // It may have been configured anew meanwhile.
   if (!gate->armed || gate->inputs.success() < gate->round_inputs) return;
   const GateValue value = take_inputs(*gate);
   ++core.activity;
   if (!gate->is_start()) {
-    arm_gate(core, *gate);
-    return send_on(core, *gate, value);
+    return take_step(core, *gate, [&] {
+      arm_gate(core, *gate);
+      return send_to_both(core, *gate, value);
+    });
   }
   if (gate->state != BarrierState::kRunning) return;
   const bool other = value.operation != gate->result.operation || value.item_count != gate->result.item_count;

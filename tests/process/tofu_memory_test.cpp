@@ -5,6 +5,7 @@
 #include <utofu.h>
 
 #include <cstdlib>
+#include <string_view>
 
 #include "tests/process/failing_memory.h"
 #include "tests/process/own_node.h"
@@ -66,6 +67,18 @@ constexpr Call kCalls[] = {
      [](Opened& o) {
        return utofu_get(o.vcq, o.id, o.stadd, o.stadd + 4096, 64, 0, UTOFU_ONESIDED_FLAG_TCQ_NOTICE, nullptr);
      }},
+    {"utofu_set_vbg",
+     [](Opened& o) {
+       utofu_vbg_setting settings[2];
+       for (int i = 0; i < 2; ++i) {
+         settings[i].vbg_id = o.gates[i];
+         settings[i].src_lcl_vbg_id = settings[i].dst_lcl_vbg_id = o.gates[1 - i];
+         settings[i].src_rmt_vbg_id = settings[i].dst_rmt_vbg_id = UTOFU_VBG_ID_NULL;
+         settings[i].dst_path_coords[0] = UTOFU_PATH_COORD_NULL;
+       }
+       return utofu_set_vbg(settings, 2);
+     }},
+    {"utofu_barrier", [](Opened& o) { return utofu_barrier(o.gates[0], 0); }},
 };
 constexpr int kNotices = 9;  ///< One of each, and of each block (3.7.1.4).
 
@@ -81,6 +94,22 @@ bool has_its_notices(Opened& o) {
   }
   void* data = nullptr;
   return found == kNotices && utofu_poll_tcq(o.vcq, 0, &data) == UTOFU_ERR_NOT_FOUND;
+}
+
+/// Of the barrier, and of one more.
+/// @param may_fail  there was no memory for it: it ends all the same, and so does the next
+bool has_its_barriers(const Opened& o, bool may_fail) {
+  const auto is_good = [may_fail](int rc) {
+    return rc == UTOFU_SUCCESS || (may_fail && rc == UTOFU_ERR_BARRIER_OTHER);
+  };
+  for (int round = 0; round < 2; ++round) {
+    if (round == 1 && utofu_barrier(o.gates[0], 0) != UTOFU_SUCCESS) return false;
+    int rc = UTOFU_ERR_NOT_COMPLETED;
+    for (const double end = now_s() + 10; rc == UTOFU_ERR_NOT_COMPLETED && now_s() < end;)
+      rc = utofu_poll_barrier(o.gates[0], 0);
+    if (!is_good(rc)) return false;
+  }
+  return true;
 }
 
 bool is_freed(Opened& o) {
@@ -103,6 +132,8 @@ End live(const Call& failing, int use) {
     if (const int again = call.make(o); again != UTOFU_SUCCESS) return tell(call.name, "fails again", again);
   }
   if (!has_its_notices(o)) return tell(failing.name, "has lost a notice, or told too much", 0);
+  const bool is_of_barrier = failing.name == std::string_view("utofu_barrier");
+  if (!has_its_barriers(o, is_of_barrier && end == End::kGood)) return tell(failing.name, "has lost a barrier", 0);
   if (!is_freed(o)) return tell(failing.name, "cannot be freed", 0);
   return end;
 }

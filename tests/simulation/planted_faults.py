@@ -195,10 +195,10 @@ FAULTS = [
     Fault("uTofu: mismatch changes what was started", "engine/initiator/barrier.cpp",
           "if (other || value.mismatch != 0) {", "if (false) {", "tofu_circuit"),
     Fault("uTofu: relay gate not armed again", "engine/initiator/barrier.cpp",
-          "    arm_gate(core, *gate);\n    return send_on", "    return send_on", "tofu_circuit"),
+          "      arm_gate(core, *gate);\n      return send_to_both", "      return send_to_both", "tofu_circuit"),
     Fault("uTofu: gate passes with its first input", "engine/initiator/barrier.cpp",
-          "arm_inputs(core, gate, gate.round_inputs)",
-          "arm_inputs(core, gate, gate.round_inputs - gate.input_count() + 1)", "tofu_circuit"),
+          "arm_inputs(core, gate, gate.round_inputs + gate.input_count())",
+          "arm_inputs(core, gate, gate.round_inputs + 1)", "tofu_circuit"),
     Fault("uTofu: packet of a later round taken", "engine/initiator/barrier.cpp",
           "combine(value, gate.packets.front());",
           "{\n      if (gate.packets.size() > 1) gate.packets.pop_front();\n"
