@@ -274,7 +274,7 @@ void uct_utofu_am_arrived(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, char
     ucs_error("peer 0x%lx sent a message that is none", (unsigned long)peer->id);
     return;
   }
-  peer->tx_handled = peer->tx == UCT_UTOFU_TX_READY ? header->handled : peer->tx_handled;
+  uct_utofu_peer_take_handled(peer, header->handled);
   uct_iface_invoke_am(&iface->super, header->id, header + 1, header->length, 0);
   peer->rx_handled++;
   if ((uint16_t)(peer->rx_handled - peer->rx_told) >= iface->config.slots / 2) {

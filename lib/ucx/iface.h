@@ -384,6 +384,15 @@ static inline unsigned uct_utofu_peer_free_slots(const uct_utofu_peer_t* peer) {
   return peer->tx_slots - (uint16_t)(peer->tx_sent - peer->tx_handled);
 }
 
+/* Takes a count of messages that the peer has handled, unless it is an older one: a record has the newest, also for who
+ * reads it before he takes messages that were sent earlier. */
+static inline void uct_utofu_peer_take_handled(uct_utofu_peer_t* peer, uint16_t handled) {
+  const uint16_t more = handled - peer->tx_handled, most = peer->tx_sent - peer->tx_handled;
+  if (more <= most && peer->tx == UCT_UTOFU_TX_READY) {
+    peer->tx_handled = handled;
+  }
+}
+
 /* Whether there is room for a message: a slot, or, before there are any, a buffer. Half of the buffers are for others:
  * nobody waits for them because a peer does not answer. */
 static inline int uct_utofu_peer_has_room(const uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {

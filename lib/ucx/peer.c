@@ -245,7 +245,7 @@ static void record_written(uct_utofu_iface_t* iface, size_t end) {
   }
   uct_utofu_peer_t* const peer = iface->peer_table[index];
   if (end - index * sizeof *record == offsetof(uct_utofu_record_t, alive)) {
-    peer->tx_handled = peer->tx == UCT_UTOFU_TX_READY ? (uint16_t)record->handled : peer->tx_handled;
+    uct_utofu_peer_take_handled(peer, (uint16_t)record->handled);
   } else if (peer->tx == UCT_UTOFU_TX_RINGING) {
     peer->tx_ring = record->ring;
     peer->tx_slots = (uint16_t)record->slots;

@@ -182,6 +182,7 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_failure_check alive
 - uct_failure_check blocked
 - uct_failure_check getting
+- uct_strangers_check counts
 - ucp_check
 - ucp_workers_check 12
 UCX_NET_DEVICES=tni1 ucp_check
