@@ -102,11 +102,8 @@ ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep,
   if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending) && !ep->dispatching)) {
     return UCS_ERR_NO_RESOURCE;
   }
-  if (ucs_unlikely(!has_room(iface))) {
-    uct_utofu_poll_tcq(iface);
-    return has_room(iface) && !is_fenced(iface, ep, what, to) ? UCS_OK : UCS_ERR_NO_RESOURCE;
-  }
-  return ucs_unlikely(is_fenced(iface, ep, what, to)) ? UCS_ERR_NO_RESOURCE : UCS_OK;
+  /* Room that notices would give back comes with progress: they call the user. */
+  return ucs_unlikely(!has_room(iface) || is_fenced(iface, ep, what, to)) ? UCS_ERR_NO_RESOURCE : UCS_OK;
 }
 
 /* Whether a request that found nothing would find something now. */
@@ -120,16 +117,20 @@ static int would_find(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
   return !ep->wants_slot || uct_utofu_peer_has_room(iface, ep->peer);
 }
 
+static void join_waiting(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
+  if (!ep->is_waiting) {
+    ep->is_waiting = 1;
+    ucs_list_add_tail(&iface->waiting, &ep->waiting);
+  }
+}
+
 ucs_status_t uct_utofu_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t* req, unsigned flags) {
   uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
   uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
   if (ucs_queue_is_empty(&ep->pending) && would_find(iface, ep)) {
     return UCS_ERR_BUSY;
   }
-  if (!ep->is_waiting) {
-    ep->is_waiting = 1;
-    ucs_list_add_tail(&iface->waiting, &ep->waiting);
-  }
+  join_waiting(iface, ep);
   UCS_STATIC_ASSERT(sizeof(uct_pending_req_priv_queue_t) <= UCT_PENDING_REQ_PRIV_LEN);
   uct_pending_req_queue_push(&ep->pending, req);
   return UCS_OK;
@@ -160,7 +161,7 @@ void uct_utofu_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
 }
 
 /* Calls the next request of an endpoint. It is taken off meanwhile, because it may free itself. A request may fail its
- * endpoint, but not destroy it.
+ * endpoint and purge it, but not destroy it.
  * @return whether it has done something */
 static int dispatch_one(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
   if (ucs_queue_is_empty(&ep->pending) || !would_find(iface, ep)) {
@@ -176,6 +177,7 @@ static int dispatch_one(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
     return 1;
   }
   ucs_queue_push_head(&ep->pending, &priv->queue_elem);
+  join_waiting(iface, ep); /* It has left, if the request has purged all others. */
   return status == UCS_INPROGRESS;
 }
 

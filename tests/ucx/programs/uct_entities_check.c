@@ -1,6 +1,7 @@
 // One process, the layer UCT, the transport utofu: several interfaces that talk to each other, each with a worker.
 //   first    the first message to a peer is taken at once, of each kind, also if the peer is slow, or goes
-//   pending  requests that wait: their order, their fairness, those that are purged, those that add themselves again
+//   pending  requests that wait: their order, their fairness, those that are purged, those that add themselves again,
+//            those that purge; room comes back with progress alone
 //   flush    of an endpoint and of an interface, with a completion and from a request, behind all kinds of operations
 //   many     sixteen senders flood one receiver
 //   memory   keys of memory that is registered twice, and invalidated
@@ -165,6 +166,65 @@ static void run_pending(void) {
   }
   flush_ep(first);
   close_entities();
+}
+
+// ---- purging ----
+
+static unsigned purging_calls, purging_purged;
+
+static ucs_status_t purge_once(uct_pending_req_t* self) {
+  request_t* const request = (request_t*)self;
+  if (purging_calls++ == 0) {
+    uct_ep_pending_purge(request->ep, count_purged, &purging_purged);
+    return UCS_ERR_NO_RESOURCE;
+  }
+  return serve(self);
+}
+
+// A request that purges all others and wants to be called again.
+static void run_purging(void) {
+  entity_t *const from = make_entity(), *const to = make_entity();
+  const uct_ep_h ep = add_ep(from, to);
+  unsigned served = 0;
+  request_t* const request = malloc(sizeof *request);
+  *request = (request_t){.super.func = purge_once, .ep = ep, .number = 3, .served = &served};
+  while (send_bcopy(ep, 0, 8) != UCS_ERR_NO_RESOURCE) {
+  }
+  UCX_OK(uct_ep_pending_add(ep, &request->super, 0));
+  add(ep, 4, &served, NULL);
+  UNTIL(served == 1);
+  CHECK(purging_calls == 2 && purging_purged == 1, "%u calls, %u are purged", purging_calls, purging_purged);
+  UCX_OK(TRY(send_bcopy(ep, 5, 8)));
+  flush_ep(ep);
+  UNTIL(to->sum == 8);
+  close_entities();
+}
+
+// Nothing of the user is called while he posts.
+static void run_no_calls(void) {
+  setenv("UCX_UTOFU_TX_BUFFERS", "2", 1);
+  entity_t *const from = make_entity(), *const to = make_entity();
+  const uct_ep_h ep = add_ep(from, to);
+  done_t done = expect(1000);
+  UCX_OK(TRY(send_bcopy(ep, 1, 64)));
+  flush_ep(ep);
+  UNTIL(to->taken == 1);
+  for (unsigned i = 0; i < 1000; i++) {
+    const ucs_status_t status = send_zcopy(from, ep, 2, 100, &done);
+    CHECK(status == UCS_INPROGRESS || status == UCS_ERR_NO_RESOURCE, "a message gives %s", ucs_status_string(status));
+    CHECK(done.super.count == 1000, "message %u: a completion is called inside of it", i);
+  }
+  flush_ep(ep);
+  CHECK(done.super.count < 1000, "no completion is called");
+  UNTIL(to->taken == 1001 - (unsigned)done.super.count);
+  close_entities();
+  unsetenv("UCX_UTOFU_TX_BUFFERS");
+}
+
+static void run_requests(void) {
+  run_pending();
+  run_purging();
+  run_no_calls();
 }
 
 // ---- flush ----
@@ -488,8 +548,8 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } cases[] = {{"first", run_first},   {"pending", run_pending}, {"flush", run_flush}, {"many", run_many},
-               {"memory", run_memory}, {"closed", run_closed},   {"reuse", run_reuse}, {"armed", run_armed}};
+  } cases[] = {{"first", run_first},   {"pending", run_requests}, {"flush", run_flush}, {"many", run_many},
+               {"memory", run_memory}, {"closed", run_closed},    {"reuse", run_reuse}, {"armed", run_armed}};
   const char* const name = argc > 1 ? argv[1] : "first";
   pair_program = "uct_entities_check";
   signal(SIGALRM, pair_out_of_time);
