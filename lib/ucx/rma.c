@@ -237,8 +237,9 @@ static void post_stripes(uct_utofu_iface_t* iface, uct_utofu_op_t* op, const zco
   }
 }
 
-static int is_long(const uct_utofu_iface_t* iface, const zcopy_t* what, const uct_iov_t* iov) {
-  return iface->md->rails > 1 && what->key->count == iface->md->rails &&
+static int is_striped(const uct_utofu_iface_t* iface, const uct_utofu_rkey_t* key, const uct_iov_t* iov,
+                      size_t iovcnt) {
+  return iovcnt == 1 && iface->md->rails > 1 && key->count == iface->md->rails &&
          uct_iov_get_length(iov) >= iface->md->rails * UCT_UTOFU_LEAST_STRIPE;
 }
 
@@ -255,7 +256,6 @@ static ucs_status_t post_striped(uct_utofu_iface_t* iface, uct_utofu_op_t* op, c
     }
   }
   op->striped = 1;
-  op->what = UCT_UTOFU_OTHER; /* Strong order is one of each rail alone. */
   const uct_iov_t first = {.buffer = iov->buffer, .length = stripe, .memh = iov->memh, .count = 1};
   const ucs_status_t status = post_one(iface, op, what, &first);
   if (status == UCS_OK) {
@@ -287,9 +287,9 @@ static ucs_status_t post_pieces(uct_ep_h tl_ep, const zcopy_t* what, const uct_i
   op->length = iovcnt;
   op->what = (uint8_t)what->kind;
   op->to = what->key->rails[0].vcq_id;
-  const ucs_status_t status = iovcnt > 1                  ? post_several(iface, op, what, iov)
-                              : is_long(iface, what, iov) ? post_striped(iface, op, what, iov)
-                                                          : post_one(iface, op, what, iov);
+  const ucs_status_t status = iovcnt > 1                                  ? post_several(iface, op, what, iov)
+                              : is_striped(iface, what->key, iov, iovcnt) ? post_striped(iface, op, what, iov)
+                                                                          : post_one(iface, op, what, iov);
   return status == UCS_OK ? UCS_INPROGRESS : status;
 }
 
@@ -304,6 +304,9 @@ ucs_status_t uct_utofu_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t
   UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_UTOFU_MAX_IOV, "put_zcopy");
   UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_MAX_ZCOPY, "put_zcopy");
   UCT_SKIP_ZERO_LENGTH(length);
+  if (is_striped(iface, (const uct_utofu_rkey_t*)rkey, iov, iovcnt)) {
+    what.kind = UCT_UTOFU_OTHER; /* Strong order is one of each rail alone. */
+  }
   const ucs_status_t status = begin_access(tl_ep, what.kind, remote_addr, length, rkey, &what.key);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;

@@ -272,6 +272,18 @@ static void run_fence(void) {
   flush_and_meet();
 }
 
+// A put that is spread over several TNIs has no order with puts that went by one, so behind a fence it waits for them.
+static void run_striped_fence(void) {
+  const uct_iov_t iov = {source, kWindow, source_memh, 0, 1};
+  POST(UCS_OK, uct_ep_put_short(ep, source, 8, remote, key.rkey));
+  UCX_OK(uct_ep_fence(ep, 0));
+  CHECK(uct_ep_put_zcopy(ep, &iov, 1, remote, key.rkey, expect_completion()) == UCS_ERR_NO_RESOURCE,
+        "stripes overtake a put behind a fence");
+  POST(UCS_INPROGRESS, uct_ep_put_zcopy(ep, &iov, 1, remote, key.rkey, expect_completion()));
+  wait_completion();
+  flush_and_meet();
+}
+
 // Nor does an operation that strong order keeps in its place wait behind a fence: each finds what was before it.
 static void run_ordered_fence(void) {
   uint64_t sum = 0, seen = 0;
@@ -452,6 +464,9 @@ int main(int argc, char** argv) {
   run_edges();
   run_fence();
   run_ordered_fence();
+  if (strcmp(tni, "tnis") == 0) {
+    run_striped_fence();
+  }
   run_atomics32();
   run_atomics64();
   run_shared_counter();
