@@ -83,11 +83,32 @@ static void* watch(void* arg) {
   return NULL;
 }
 
+/* A child has no thread, which might have held the lock, and none of our interfaces. Its own ones get a thread anew. */
+static void before_fork(void) { pthread_mutex_lock(&watcher.lock); }
+
+static void after_fork(void) { pthread_mutex_unlock(&watcher.lock); }
+
+static void after_fork_in_child(void) {
+  uct_utofu_iface_t *iface, *next;
+  ucs_list_for_each_safe(iface, next, &watcher.ifaces, wakeup.watched) {
+    iface->wakeup.state = UCT_UTOFU_AWAKE;
+    ucs_list_del(&iface->wakeup.watched);
+    ucs_list_head_init(&iface->wakeup.watched); /* It may be taken off once more. */
+  }
+  watcher.runs = 0;
+  pthread_mutex_unlock(&watcher.lock);
+}
+
 /* With the lock. The thread takes no signals of the program. */
 static ucs_status_t start_thread(void) {
+  static int minds_forks;
   pthread_condattr_t attr;
   pthread_t thread;
   sigset_t all, before;
+  if (!minds_forks && pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) {
+    return UCS_ERR_NO_MEMORY;
+  }
+  minds_forks = 1;
   pthread_condattr_init(&attr);
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   pthread_cond_init(&watcher.changed, &attr);
@@ -160,14 +181,6 @@ void uct_utofu_own_to_post(uct_utofu_iface_t* iface) {
   }
 }
 
-void uct_utofu_after_progress(uct_utofu_iface_t* iface, unsigned count) {
-  if (count > 0) {
-    signal_user(iface);
-  } else {
-    __atomic_store_n(&iface->wakeup.state, UCT_UTOFU_ARMED, __ATOMIC_RELEASE);
-  }
-}
-
 static int has_unconfirmed(const uct_utofu_iface_t* iface) {
   const uct_utofu_ep_t* ep;
   ucs_list_for_each(ep, &iface->eps, of_iface) {
@@ -176,6 +189,15 @@ static int has_unconfirmed(const uct_utofu_iface_t* iface) {
     }
   }
   return 0;
+}
+
+void uct_utofu_after_progress(uct_utofu_iface_t* iface, unsigned count) {
+  if (count > 0) {
+    signal_user(iface);
+  } else {
+    iface->wakeup.unconfirmed = has_unconfirmed(iface); /* Requests that waited may have sent messages. */
+    __atomic_store_n(&iface->wakeup.state, UCT_UTOFU_ARMED, __ATOMIC_RELEASE);
+  }
 }
 
 ucs_status_t uct_utofu_event_arm(uct_iface_h tl_iface, unsigned events) {

@@ -170,6 +170,7 @@ UCX_UTOFU_TX_BUFFERS=1 uct_entities_check flush
 UCX_UTOFU_SLOTS=2 uct_entities_check first
 PORTOFU_SHUFFLE=1 uct_entities_check flush
 UCX_UTOFU_WAKEUP=y uct_entities_check armed
+UCX_UTOFU_WAKEUP=y uct_fork_check
 UCX_UTOFU_WAKEUP=y uct_entities_check pending
 - ucp_entities_check types
 - ucp_entities_check cancel

@@ -187,4 +187,20 @@ static ucs_status_t send_zcopy(entity_t* from, uct_ep_h ep, uint64_t seed, size_
 
 static void flush_ep(uct_ep_h ep) { UNTIL(uct_ep_flush(ep, 0, NULL) == UCS_OK); }
 
+// ---- sleep ----
+
+static int is_signaled(int fd, int timeout_ms) {
+  struct pollfd look = {.fd = fd, .events = POLLIN};
+  return poll(&look, 1, timeout_ms) == 1;
+}
+
+// Until nothing comes, then it sleeps.
+static void arm(entity_t* self, unsigned events) {
+  ucs_status_t status;
+  while ((status = uct_iface_event_arm(self->iface, events)) == UCS_ERR_BUSY) {
+    uct_worker_progress(self->worker);
+  }
+  UCX_OK(status);
+}
+
 #endif

@@ -489,20 +489,6 @@ static void run_reuse(void) {
 
 // ---- armed ----
 
-static int is_signaled(int fd, int timeout_ms) {
-  struct pollfd look = {.fd = fd, .events = POLLIN};
-  return poll(&look, 1, timeout_ms) == 1;
-}
-
-// Until nothing comes, then it sleeps.
-static void arm(entity_t* self, unsigned events) {
-  ucs_status_t status;
-  while ((status = uct_iface_event_arm(self->iface, events)) == UCS_ERR_BUSY) {
-    uct_worker_progress(self->worker);
-  }
-  UCX_OK(status);
-}
-
 static void run_armed(void) {
   entity_t *const from = make_entity(), *const to = make_entity();
   const uct_ep_h ep = add_ep(from, to);
