@@ -359,21 +359,28 @@ static void md_close(uct_md_h tl_md) {
   ucs_free(md);
 }
 
+/* What a domain does not do. UCT calls these without a look at its flags. */
+#define UNSUPPORTED                                                              \
+  .mem_alloc = (uct_md_mem_alloc_func_t)ucs_empty_function_return_unsupported,   \
+  .mem_free = (uct_md_mem_free_func_t)ucs_empty_function_return_unsupported,     \
+  .mem_advise = (uct_md_mem_advise_func_t)ucs_empty_function_return_unsupported, \
+  .mem_query = (uct_md_mem_query_func_t)ucs_empty_function_return_unsupported,   \
+  .is_sockaddr_accessible = ucs_empty_function_return_zero_int,                  \
+  .detect_memory_type = (uct_md_detect_memory_type_func_t)ucs_empty_function_return_unsupported
+
 static uct_md_ops_t md_ops = {.close = md_close,
                               .query = md_query,
                               .mkey_pack = mkey_pack,
                               .mem_reg = mem_reg,
                               .mem_dereg = mem_dereg,
-                              .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
-                              .detect_memory_type = ucs_empty_function_return_unsupported};
+                              UNSUPPORTED};
 
 static uct_md_ops_t cached_md_ops = {.close = md_close,
                                      .query = md_query,
                                      .mkey_pack = mkey_pack,
                                      .mem_reg = cached_reg,
                                      .mem_dereg = cached_dereg,
-                                     .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
-                                     .detect_memory_type = ucs_empty_function_return_unsupported};
+                                     UNSUPPORTED};
 
 static ucs_status_t open_rcache(uct_utofu_md_t* md, const uct_utofu_md_config_t* config) {
   ucs_rcache_params_t params;

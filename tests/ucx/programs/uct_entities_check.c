@@ -340,6 +340,8 @@ static void run_memory(void) {
   uct_md_attr_t md_attr;
   UCX_OK(uct_md_query(md, &md_attr));
   CHECK((md_attr.cap.flags & UCT_MD_FLAG_INVALIDATE) != 0, "memory cannot be invalidated");
+  uct_md_mem_attr_t mem_attr = {.field_mask = UCT_MD_MEM_ATTR_FIELD_MEM_TYPE};
+  CHECK(uct_md_mem_query(md, to->memory, kMemory, &mem_attr) == UCS_ERR_UNSUPPORTED, "memory is described");
   for (unsigned round = 0; round < 50; round++) {
     uct_mem_h memhs[kTimes];
     uct_rkey_bundle_t key;
