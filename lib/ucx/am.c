@@ -18,7 +18,7 @@ static ucs_status_t find_slot(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, utof
   }
   if (ucs_unlikely(peer->tx == UCT_UTOFU_TX_NONE)) {
     peer->tx = UCT_UTOFU_TX_RINGING;
-    peer->tx_unconfirmed = 1; /* So is the ring of a doorbell. */
+    ep->unconfirmed = 1; /* So is the ring of a doorbell. */
     uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_RING);
   }
   if (ucs_unlikely(!uct_utofu_peer_has_room(iface, peer))) {
@@ -34,10 +34,15 @@ static void fill_header(const uct_utofu_peer_t* peer, void* slot, uint8_t id, si
       (uct_utofu_am_header_t){.id = id, .handled = peer->rx_handled, .length = (uint32_t)length};
 }
 
-static void message_left(uct_utofu_peer_t* peer) {
+static void slot_filled(uct_utofu_peer_t* peer) {
   peer->tx_sent++;
-  peer->tx_unconfirmed = 1;
   peer->rx_told = peer->rx_handled;
+}
+
+static void message_left(uct_utofu_ep_t* ep) {
+  slot_filled(ep->peer);
+  ep->unconfirmed = 1;
+  ep->wants_slot = 0;
 }
 
 /* Sends what a descriptor carries. */
@@ -49,8 +54,7 @@ static ucs_status_t send_small(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, uto
     iface->busy |= rc == UTOFU_ERR_BUSY;
     return uct_utofu_status(rc);
   }
-  message_left(ep->peer);
-  ep->wants_slot = 0;
+  message_left(ep);
   return UCS_OK;
 }
 
@@ -76,8 +80,7 @@ static ucs_status_t send_buffer(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ut
   }
   const ucs_status_t status = uct_utofu_op_posted(iface, op, put_buffer(iface, op, slot, bytes));
   if (status == UCS_OK) {
-    message_left(ep->peer);
-    ep->wants_slot = 0;
+    message_left(ep);
   }
   return status;
 }
@@ -101,7 +104,7 @@ int uct_utofu_send_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
     }
     take_early(peer);
     if (rc == UTOFU_SUCCESS) {
-      message_left(peer);
+      slot_filled(peer);
     } else {
       ucs_error("uTofu refuses a message: %d", rc);
       uct_utofu_op_notice(iface, op, uct_utofu_status(rc), 0);
@@ -262,8 +265,7 @@ ucs_status_t uct_utofu_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void* heade
   if (status != UCS_OK) {
     return status;
   }
-  message_left(ep->peer);
-  ep->wants_slot = 0;
+  message_left(ep);
   return UCS_INPROGRESS;
 }
 

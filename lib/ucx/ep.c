@@ -17,6 +17,7 @@ static UCS_CLASS_INIT_FUNC(uct_utofu_ep_t, const uct_ep_params_t* params) {
   self->next_number = 0;
   self->fenced = 0;
   self->open_count = 0;
+  self->unconfirmed = 0;
   self->dispatching = 0;
   self->is_waiting = 0;
   self->wants_slot = 0;
@@ -237,7 +238,7 @@ ucs_status_t uct_utofu_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t
   if (!failed && !ucs_queue_is_empty(&ep->pending) && !ep->dispatching) {
     return UCS_ERR_NO_RESOURCE;
   }
-  if (!failed && ep->peer->tx_unconfirmed) {
+  if (!failed && ep->unconfirmed) {
     const ucs_status_t status = uct_utofu_peer_confirm(iface, ep);
     if (status != UCS_OK) {
       return status;
@@ -266,7 +267,7 @@ ucs_status_t uct_utofu_ep_fence(uct_ep_h tl_ep, unsigned flags) {
 ucs_status_t uct_utofu_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t* comp) {
   uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
   UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
-  if (ep->failure != UCS_OK || ep->peer->failure != UCS_OK || ep->open_count > 0) {
+  if (ep->failure != UCS_OK || ep->peer->failure != UCS_OK || (ep->open_count > 0 && ep->peer->early_count == 0)) {
     return UCS_OK; /* It is known, or will be. */
   }
   const ucs_status_t status = uct_utofu_peer_confirm(uct_utofu_iface_of(tl_ep), ep);

@@ -95,9 +95,8 @@ struct uct_utofu_peer {
   uct_utofu_tx_state_t tx;
   utofu_stadd_t tx_ring;
   uint16_t tx_slots, tx_sent, tx_handled;
-  uint8_t tx_unconfirmed; /* Something was sent that no confirmed operation follows. */
-  uint8_t owes;           /* UCT_UTOFU_OWES_* */
-  uint8_t early_count;    /* Messages that were sent before there was a ring, and lie in buffers. They go first. */
+  uint8_t owes;        /* UCT_UTOFU_OWES_* */
+  uint8_t early_count; /* Messages that were sent before there was a ring, and lie in buffers. They go first. */
   uct_utofu_op_t* early[UCT_UTOFU_EARLY];
   ucs_time_t asked; /* iface->next_confirm when it was last asked whether it is there. */
   char* rx_ring;    /* NULL: it has not rung. */
@@ -249,6 +248,7 @@ struct uct_utofu_ep {
   unsigned open_count; /* Operations whose notices are missing. */
   uint8_t open_what;   /* What they are, and, unless there are others, to which VCQ they all go. */
   utofu_vcq_id_t open_to;
+  uint8_t unconfirmed;  /* A message was sent that no confirmed operation follows. */
   uint8_t dispatching;  /* A pending request is being called. */
   uint8_t wants_slot;   /* The last active message found none. */
   uint8_t untold;       /* Its user has not been told of its failure yet. */
@@ -372,9 +372,9 @@ void uct_utofu_ep_failed(uct_utofu_ep_t* ep, ucs_status_t status);
 void uct_utofu_tell_failures(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer);
 
 /* Whether an endpoint wants to know if its peer is there: it has sent something that nothing confirms, or waits for the
- * peer to take a message, which a dead one never does. */
+ * peer to take a message, or to make a ring, which a dead one never does. */
 static inline int uct_utofu_ep_wonders(const uct_utofu_ep_t* ep) {
-  return (ep->peer->tx_unconfirmed || ep->wants_slot) && ep->failure == UCS_OK;
+  return (ep->unconfirmed || ep->wants_slot || ep->peer->early_count > 0) && ep->failure == UCS_OK;
 }
 
 /* Puts into the record `alive` of the peer, with a local notice. @return as uct_utofu_op_posted */

@@ -94,7 +94,6 @@ static void forget_sending(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   memset(iface->control + peer->index * sizeof(uct_utofu_record_t), 0, sizeof(uct_utofu_record_t));
   peer->tx = UCT_UTOFU_TX_NONE;
   peer->tx_sent = peer->tx_handled = peer->tx_slots = 0;
-  peer->tx_unconfirmed = 0;
   peer->failure = UCS_OK;
 }
 
@@ -336,7 +335,7 @@ ucs_status_t uct_utofu_peer_confirm(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep
       utofu_put_piggyback8(iface->vcq, peer->route, 1, alive, sizeof(uint64_t), op->tag,
                            UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_STRONG_ORDER, NULL));
   if (status == UCS_OK) {
-    peer->tx_unconfirmed = 0;
+    ep->unconfirmed = 0;
   }
   return status;
 }

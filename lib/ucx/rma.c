@@ -131,7 +131,7 @@ ucs_status_t uct_utofu_ep_get_short(uct_ep_h tl_ep, void* buffer, unsigned lengt
   }
   if (came) {
     if (status == UCS_ERR_ENDPOINT_TIMEOUT) {
-      op->peer->tx_unconfirmed = 1; /* The next question tells the error handler, as this may not. */
+      op->ep->unconfirmed = 1; /* The next question tells the error handler, as this may not. */
     }
     uct_utofu_op_end_quietly(iface, op);
   }

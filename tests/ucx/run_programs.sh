@@ -183,6 +183,7 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_failure_check alive
 - uct_failure_check blocked
 - uct_failure_check getting
+- uct_failure_check unmet
 - uct_strangers_check counts
 - ucp_check
 - ucp_workers_check 12

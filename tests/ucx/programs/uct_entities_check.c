@@ -292,6 +292,11 @@ static void run_flush(void) {
     CHECK(*(uint64_t*)(to->memory + 16392) == round && old == round - 1, "atomics of round %lu", (unsigned long)round);
     CHECK(uct_ep_flush(idle, 0, NULL) == UCS_OK, "an endpoint without operations waits");
   }
+  // Two endpoints to one peer: the flush of one does not speak for the other.
+  UCX_OK(TRY(uct_ep_am_short(ep, 0, 1, NULL, 0)));
+  uct_ep_flush(idle, 0, NULL);
+  CHECK(uct_ep_flush(ep, 0, NULL) == UCS_INPROGRESS, "a flush does not wait for a message");
+  flush_ep(ep);
   close_entities();
 }
 

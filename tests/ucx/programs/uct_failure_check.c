@@ -4,7 +4,8 @@
 //   blocked  a peer that takes no messages any more dies: its sender, which has nothing under way, is told once, and so
 //            is who makes one more endpoint
 //   getting  a short get from a dead peer gives an error, and the handler is told, too
-// Usage: uct_failure_check alive|blocked|getting
+//   unmet    so does who waits for a peer that dies before it has answered the first message
+// Usage: uct_failure_check alive|blocked|getting|unmet
 #include <string.h>
 
 #include "uct_pair.h"
@@ -161,12 +162,29 @@ static void run_getting(void) {
   await_failure();
 }
 
+// The message waits here for room at the peer, which has done nothing yet.
+static void run_unmet(void) {
+  UCX_OK(uct_ep_am_short(ep, 0, 0, NULL, 0));
+  CHECK(uct_ep_flush(ep, 0, expect_completion()) == UCS_INPROGRESS, "a flush does not wait for the first message");
+  for (unsigned looks = 0; looks < 10000; looks++) {
+    progress();
+  }
+  kill(pair_child, SIGKILL);
+  await_failure();
+  while (completed == 0) {
+    progress();
+  }
+  CHECK(completion.status == UCS_ERR_ENDPOINT_TIMEOUT, "a flush says %s", ucs_status_string(completion.status));
+}
+
 static int end_with_dead(void (*run)(void)) {
   // The first message waits until the peer has made room.
-  for (; sent < kMessages; sent++) {
+  for (; sent < kMessages && run != run_unmet; sent++) {
     POST(UCS_OK, uct_ep_am_short(ep, 0, sent, NULL, 0));
   }
-  flush_and_meet();
+  if (run != run_unmet) {
+    flush_and_meet();
+  }
   if (pair_rank == 1) {
     pause();
   }
@@ -198,7 +216,9 @@ int main(int argc, char** argv) {
   UCX_OK(uct_iface_set_am_handler(iface, 0, on_message, NULL, 0));
   connect_to_peer();
   if (strcmp(what, "alive") != 0) {
-    return end_with_dead(strcmp(what, "blocked") == 0 ? run_blocked : run_getting);
+    return end_with_dead(strcmp(what, "blocked") == 0   ? run_blocked
+                         : strcmp(what, "getting") == 0 ? run_getting
+                                                        : run_unmet);
   }
   run_destroyed_by_completion();
   run_stale_key();
