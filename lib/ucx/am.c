@@ -48,7 +48,7 @@ static void message_left(uct_utofu_ep_t* ep) {
 /* Sends what a descriptor carries. */
 static ucs_status_t send_small(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, utofu_stadd_t slot, void* message,
                                size_t bytes) {
-  const int rc = utofu_put_piggyback(iface->vcq, ep->peer->route, message, slot, bytes, 0,
+  const int rc = utofu_put_piggyback(iface->vcq, ep->peer->route, message, slot, bytes, ep->peer->epoch,
                                      kMessageFlags | UTOFU_ONESIDED_FLAG_PADDING, NULL);
   if (ucs_unlikely(rc != UTOFU_SUCCESS)) {
     iface->busy |= rc == UTOFU_ERR_BUSY;
@@ -60,14 +60,15 @@ static ucs_status_t send_small(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, uto
 
 static int put_buffer(uct_utofu_iface_t* iface, uct_utofu_op_t* op, utofu_stadd_t slot, size_t bytes) {
   const unsigned long notice = op->tag != 0 ? UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE : UTOFU_ONESIDED_FLAG_TCQ_NOTICE;
-  return utofu_put(iface->vcq, op->peer->route, uct_utofu_buffer_stadd(iface, op->buffer), slot, bytes, op->tag,
-                   kMessageFlags | notice, op);
+  return utofu_put(iface->vcq, op->peer->route, uct_utofu_buffer_stadd(iface, op->buffer), slot, bytes,
+                   op->tag != 0 ? op->tag : op->epoch, kMessageFlags | notice, op);
 }
 
 /* It is under way for all but its peer. What a flush asks now overtakes it, so it tells itself that it has arrived. */
 static ucs_status_t keep_early(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
   uct_utofu_peer_t* const peer = op->peer;
   peer->early[peer->early_count++] = op;
+  op->kind = UCT_UTOFU_OP_EARLY;
   op->ep->wants_slot = 0;
   return uct_utofu_op_posted(iface, op, UTOFU_SUCCESS);
 }
@@ -210,8 +211,8 @@ static size_t prepare_pieces(uct_utofu_iface_t* iface, uct_utofu_op_t* op, const
     }
     const utofu_stadd_t from = uct_utofu_mem_stadd(iface->md, mem, iface->vcq_slot);
     if (from == UCT_UTOFU_NO_STADD ||
-        utofu_prepare_put(iface->vcq, op->peer->route, from + ((uintptr_t)iov[i].buffer - mem->start), to, length, 0,
-                          UTOFU_ONESIDED_FLAG_CACHE_INJECTION | UTOFU_ONESIDED_FLAG_TCQ_NOTICE, descs + used,
+        utofu_prepare_put(iface->vcq, op->peer->route, from + ((uintptr_t)iov[i].buffer - mem->start), to, length,
+                          op->epoch, UTOFU_ONESIDED_FLAG_CACHE_INJECTION | UTOFU_ONESIDED_FLAG_TCQ_NOTICE, descs + used,
                           &desc_bytes) != UTOFU_SUCCESS) {
       return SIZE_MAX;
     }
@@ -255,7 +256,7 @@ ucs_status_t uct_utofu_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void* heade
   }
   const size_t used = prepare_pieces(iface, op, iov, iovcnt, slot + head, descs);
   if (used == SIZE_MAX ||
-      utofu_prepare_put(iface->vcq, ep->peer->route, uct_utofu_buffer_stadd(iface, op->buffer), slot, head, 0,
+      utofu_prepare_put(iface->vcq, ep->peer->route, uct_utofu_buffer_stadd(iface, op->buffer), slot, head, op->epoch,
                         kMessageFlags | UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_STRONG_ORDER, descs + used,
                         &desc_bytes) != UTOFU_SUCCESS) {
     uct_utofu_op_drop(iface, op);

@@ -38,7 +38,9 @@ static void leave_op(uct_utofu_op_t* op) {
   uct_completion_t* const comp = op->comp;
   op->ep = NULL;
   op->comp = NULL;
-  op->kind = op->kind == UCT_UTOFU_OP_CONFIRM ? op->kind : UCT_UTOFU_OP_PLAIN; /* Nothing is left to unpack to. */
+  if (op->kind < UCT_UTOFU_OP_EARLY) {
+    op->kind = UCT_UTOFU_OP_PLAIN; /* Nothing is left to unpack to. */
+  }
   if (comp != NULL) {
     uct_invoke_completion(comp, UCS_ERR_CANCELED);
   }

@@ -8,10 +8,10 @@
  * How two interfaces meet (peer.c): the first active messages to a peer wait in buffers. Their sender rings: it puts
  * one byte at the doorbell whose number is that of its record for this peer. The notice tells the receiver the number,
  * by its address, and the sender's VCQ id, and with it the STADD of the sender's control memory, which has a chosen
- * STag. The receiver makes a ring and puts its STADD into the record. From then on the sender fills slots in turn, each
- * by a put with a remote notice, whose address tells the receiver the slot. Slots come back as a count of messages that
- * were handled: in the header of each message of the other direction, and by a put into the record when half of the
- * slots are owed.
+ * STag. The receiver makes a ring and puts its STADD into the record, with who it is. From then on the sender fills
+ * slots in turn, each by a put with a remote notice, whose address tells the receiver the slot. Slots come back as a
+ * count of messages that were handled: in the header of each message of the other direction, and by a put into the
+ * record when half of the slots are owed.
  */
 #ifndef UCT_UTOFU_IFACE_H
 #define UCT_UTOFU_IFACE_H
@@ -24,13 +24,14 @@
 #include <ucs/time/time.h>
 #include <uct/base/uct_iface.h>
 
-#define UCT_UTOFU_TAGS 256u     /* What one byte of EDATA can tell apart; 0 is no operation. */
+#define UCT_UTOFU_TAGS 256u     /* What one byte of EDATA can tell apart; 0 and 255 are no operations. */
 #define UCT_UTOFU_MAX_IOV 64u   /* Pieces of a zero-copy operation. */
 #define UCT_UTOFU_PIGGYBACK 32u /* Bytes that a descriptor carries (guide, table 6.4). */
 #define UCT_UTOFU_DESC_BYTES 64u
 #define UCT_UTOFU_MAX_ZCOPY ((1ul << 24) - 4096) /* What one descriptor moves, in whole pages. */
 #define UCT_UTOFU_LEAST_STRIPE 16384ul           /* Bytes of one, of several TNIs. */
 #define UCT_UTOFU_CHUNK_RINGS 8u                 /* Rings of one registered piece of memory. */
+#define UCT_UTOFU_NO_INDEX UINT32_MAX
 #define UCT_UTOFU_EARLY 2u /* Messages to a peer that has no ring for us yet; no ring has fewer slots. */
 
 typedef struct uct_utofu_iface uct_utofu_iface_t;
@@ -60,10 +61,16 @@ typedef struct uct_utofu_iface_addr {
 /* In the control memory of an interface, one for each of its peers, which writes it. */
 typedef struct uct_utofu_record {
   utofu_stadd_t ring; /* At the peer, for us. */
-  uint64_t slots;     /* 0: the peer has no room for a ring. Ring and slots are written together. */
+  uint64_t answer;    /* See uct_utofu_answer; 0: none yet. Ring and answer are written together. */
   uint64_t handled;   /* Messages of ours, counted by its lower 16 bits. */
   uint64_t alive;     /* Whoever wants to know whether we are there writes here. */
 } uct_utofu_record_t;
+
+/* What a peer answers to a ring: how many slots it has for us, 0 if it has no room, with the epoch of the ring, and who
+ * it is, because a later interface with its VCQ id would have heard the ring, too. */
+static inline uint64_t uct_utofu_answer(uint64_t incarnation, uint8_t epoch, uint16_t slots) {
+  return (incarnation & ~0xffffffull) | (uint64_t)epoch << 16 | slots;
+}
 
 /* Before the payload of a message, in its slot. */
 typedef struct uct_utofu_am_header {
@@ -91,6 +98,8 @@ struct uct_utofu_peer {
   uint32_t index;        /* Of our record for it, and of its doorbell that we ring. */
   uint32_t doorbells;    /* How many it has; 0: not known. */
   uint32_t its_index;    /* Of its record for us; known once it has rung. */
+  uint8_t its_epoch;     /* Of its last ring. */
+  uint8_t epoch;         /* 0 or 255 in turns: EDATA of what is sent without a tag, since all was forgotten last. */
   ucs_status_t failure;  /* UCS_OK, or why it cannot be reached any longer. */
   uct_utofu_tx_state_t tx;
   utofu_stadd_t tx_ring;
@@ -118,6 +127,7 @@ typedef enum {
   UCT_UTOFU_OP_UNPACK,  /* Before that, the buffer is unpacked. */
   UCT_UTOFU_OP_FETCH32, /* Before that, the notice has the result. */
   UCT_UTOFU_OP_FETCH64,
+  UCT_UTOFU_OP_EARLY,  /* Its completion is called; a message that goes when the peer has made a ring. */
   UCT_UTOFU_OP_CONFIRM /* Nobody waits but flushes; it shows that the peer is there. */
 } uct_utofu_op_kind_t;
 
@@ -135,6 +145,7 @@ struct uct_utofu_op {
   uint8_t tag;      /* 0: its notice is of the TCQ. */
   uint8_t kind;     /* uct_utofu_op_kind_t */
   uint8_t what;     /* UCT_UTOFU_PUT, ... */
+  uint8_t epoch;    /* Of the peer. */
   uint8_t striped;
   ucs_status_t status;
   utofu_vcq_id_t to; /* The remote VCQ, but for others. */
@@ -351,7 +362,8 @@ static inline int uct_utofu_own(uct_utofu_iface_t* iface) {
 ucs_status_t uct_utofu_peers_init(uct_utofu_iface_t* iface);
 void uct_utofu_peers_cleanup(uct_utofu_iface_t* iface);
 
-/* @return NULL: there is no room for one more, or no memory */
+/* Beyond config.max_peers a peer has no record, and its index is UCT_UTOFU_NO_INDEX: it can only be refused.
+ * @return NULL: no memory, or no such VCQ */
 uct_utofu_peer_t* uct_utofu_peer_get(uct_utofu_iface_t* iface, utofu_vcq_id_t id);
 
 /* Makes a peer the interface that an address names, which may be a later one with the VCQ id of an earlier one. */

@@ -13,7 +13,7 @@ enum { kLooksPerTime = 256 };
 static void notice_failed(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice, int rc) {
   const khiter_t known = kh_get(uct_utofu_peers, &iface->peers, notice->vcq_id);
   const ucs_status_t status = uct_utofu_status(rc);
-  if (known != kh_end(&iface->peers)) {
+  if (known != kh_end(&iface->peers) && kh_val(&iface->peers, known)->epoch == notice->edata) {
     uct_utofu_peer_failed(iface, kh_val(&iface->peers, known),
                           status == UCS_ERR_REJECTED ? UCS_ERR_ENDPOINT_TIMEOUT : status);
   } else {

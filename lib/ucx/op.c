@@ -28,7 +28,7 @@ ucs_status_t uct_utofu_ops_init(uct_utofu_iface_t* iface) {
   for (unsigned i = 0; i < iface->config.buffers; i++) {
     iface->free_buffers[iface->free_buffer_count++] = iface->buffers + i * iface->config.slot_bytes;
   }
-  for (unsigned tag = UCT_UTOFU_TAGS - 1; tag > 0; tag--) {
+  for (unsigned tag = UCT_UTOFU_TAGS - 2; tag > 0; tag--) {
     iface->free_tags[iface->free_tag_count++] = (uint8_t)tag;
   }
   return UCS_OK;
@@ -57,6 +57,7 @@ uct_utofu_op_t* uct_utofu_op_take(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, 
   op->tag = tagged ? iface->free_tags[--iface->free_tag_count] : 0;
   op->kind = UCT_UTOFU_OP_PLAIN;
   op->what = UCT_UTOFU_OTHER;
+  op->epoch = ep->peer->epoch;
   op->striped = 0;
   op->status = UCS_OK;
   if (tagged) {
@@ -112,10 +113,15 @@ static void take_result(uct_utofu_op_t* op, uint64_t value) {
   }
 }
 
+/* Nothing can be wrong with an operation that only asks, whatever is said, nor with the place of a message: the
+ * interface of its peer is closed. */
+static int is_of_closed(const uct_utofu_op_t* op, ucs_status_t status) {
+  return op->kind == UCT_UTOFU_OP_CONFIRM || (op->kind == UCT_UTOFU_OP_EARLY && status == UCS_ERR_REJECTED);
+}
+
 void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_status_t status, uint64_t value) {
   if (ucs_unlikely(status != UCS_OK)) {
-    /* Nothing can be wrong with an operation that only asks, so its peer is gone, whatever is said. */
-    op->status = op->kind == UCT_UTOFU_OP_CONFIRM ? UCS_ERR_ENDPOINT_TIMEOUT : status;
+    op->status = is_of_closed(op, status) ? UCS_ERR_ENDPOINT_TIMEOUT : status;
   }
   if (--op->notices > 0) {
     return;
@@ -130,6 +136,7 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   }
   uct_utofu_ep_t* const ep = op->ep;
   uct_utofu_peer_t* const peer = op->peer;
+  const int is_news = op->epoch == op->peer->epoch; /* Otherwise its peer is another one by now, or tried again. */
   const uint64_t number = op->number;
   const ucs_status_t ended = op->status;
   iface->open_count--;
@@ -142,7 +149,7 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   if (ep != NULL) {
     uct_utofu_ep_op_ended(ep, number, ended);
   }
-  if (ucs_unlikely(ended == UCS_ERR_ENDPOINT_TIMEOUT)) {
+  if (ucs_unlikely(ended == UCS_ERR_ENDPOINT_TIMEOUT && is_news)) {
     uct_utofu_peer_failed(iface, peer, ended);
   } else if (ucs_unlikely(ended != UCS_OK)) {
     uct_utofu_tell_failures(iface, peer);

@@ -30,6 +30,7 @@ ucs_status_t uct_utofu_peers_init(uct_utofu_iface_t* iface) {
 }
 
 void uct_utofu_peers_cleanup(uct_utofu_iface_t* iface) {
+  uct_utofu_peer_t* peer;
   for (unsigned i = 0; i < iface->chunk_count; i++) {
     utofu_dereg_mem(iface->vcq, iface->chunks[i].stadd, 0);
     ucs_free(iface->chunks[i].memory);
@@ -39,9 +40,7 @@ void uct_utofu_peers_cleanup(uct_utofu_iface_t* iface) {
     utofu_dereg_mem(iface->vcq, iface->control_stadd, 0);
   }
   ucs_free(iface->control);
-  for (unsigned i = 0; i < iface->peer_count; i++) {
-    ucs_free(iface->peer_table[i]);
-  }
+  kh_foreach_value(&iface->peers, peer, ucs_free(peer));
   ucs_free(iface->peer_table);
   kh_destroy_inplace(uct_utofu_peers, &iface->peers);
 }
@@ -53,7 +52,7 @@ static uct_utofu_peer_t* make_peer(uct_utofu_iface_t* iface, utofu_vcq_id_t id) 
   }
   peer->id = id;
   peer->route = id;
-  peer->index = iface->peer_count;
+  peer->index = iface->peer_count < iface->config.max_peers ? iface->peer_count : UCT_UTOFU_NO_INDEX;
   peer->failure = UCS_OK;
   ucs_list_head_init(&peer->eps);
   if (utofu_set_vcq_id_path(&peer->route, NULL) != UTOFU_SUCCESS ||
@@ -70,10 +69,6 @@ uct_utofu_peer_t* uct_utofu_peer_get(uct_utofu_iface_t* iface, utofu_vcq_id_t id
   if (known != kh_end(&iface->peers)) {
     return kh_val(&iface->peers, known);
   }
-  if (iface->peer_count == iface->config.max_peers) {
-    ucs_error("more than %u peers (UCX_UTOFU_MAX_PEERS)", iface->config.max_peers);
-    return NULL;
-  }
   uct_utofu_peer_t* const peer = make_peer(iface, id);
   if (peer == NULL) {
     return NULL;
@@ -84,7 +79,11 @@ uct_utofu_peer_t* uct_utofu_peer_get(uct_utofu_iface_t* iface, utofu_vcq_id_t id
     return NULL;
   }
   kh_val(&iface->peers, place) = peer;
-  iface->peer_table[iface->peer_count++] = peer;
+  if (peer->index == UCT_UTOFU_NO_INDEX) {
+    ucs_error("more than %u peers (UCX_UTOFU_MAX_PEERS)", iface->config.max_peers);
+  } else {
+    iface->peer_table[iface->peer_count++] = peer;
+  }
   return peer;
 }
 
@@ -95,6 +94,7 @@ static void forget_sending(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   peer->tx = UCT_UTOFU_TX_NONE;
   peer->tx_sent = peer->tx_handled = peer->tx_slots = 0;
   peer->failure = UCS_OK;
+  peer->epoch = (uint8_t)~peer->epoch;
 }
 
 void uct_utofu_peer_meet(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_iface_addr_t* addr) {
@@ -147,7 +147,7 @@ static ucs_status_t make_ring(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) 
 static int ring_doorbell(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
   iface->talks = 1;
   const utofu_stadd_t doorbell = peer->control + peer->doorbells * sizeof(uct_utofu_record_t) + peer->index;
-  return utofu_put_piggyback8(iface->vcq, peer->route, 0, doorbell, 1, 0, kControlFlags, NULL);
+  return utofu_put_piggyback8(iface->vcq, peer->route, 0, doorbell, 1, peer->epoch, kControlFlags, NULL);
 }
 
 static utofu_stadd_t record_at(const uct_utofu_peer_t* peer, size_t field) {
@@ -155,16 +155,18 @@ static utofu_stadd_t record_at(const uct_utofu_peer_t* peer, size_t field) {
 }
 
 static int answer(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
-  uct_utofu_record_t record = {.ring = peer->rx_stadd, .slots = peer->rx_ring == NULL ? 0 : iface->config.slots};
+  const unsigned slots = peer->rx_ring == NULL ? 0 : iface->config.slots;
+  uct_utofu_record_t record = {.ring = peer->rx_stadd,
+                               .answer = uct_utofu_answer(iface->incarnation, peer->its_epoch, slots)};
   return utofu_put_piggyback(iface->vcq, peer->route, &record, record_at(peer, 0),
-                             offsetof(uct_utofu_record_t, handled), 0, kControlFlags, NULL);
+                             offsetof(uct_utofu_record_t, handled), peer->epoch, kControlFlags, NULL);
 }
 
 static int tell_count(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   const uint16_t handled = peer->rx_handled;
   const int rc =
       utofu_put_piggyback8(iface->vcq, peer->route, handled, record_at(peer, offsetof(uct_utofu_record_t, handled)),
-                           sizeof(uint64_t), 0, kControlFlags, NULL);
+                           sizeof(uint64_t), peer->epoch, kControlFlags, NULL);
   if (rc == UTOFU_SUCCESS) {
     peer->rx_told = handled;
   }
@@ -222,18 +224,38 @@ void uct_utofu_pay_debts(uct_utofu_iface_t* iface) {
 }
 
 /* A second ring of the same VCQ is that of a later interface: what the earlier one had not sent will never come. */
-static void bell_rung(uct_utofu_iface_t* iface, utofu_vcq_id_t id, uint32_t its_index) {
-  uct_utofu_peer_t* const peer = uct_utofu_peer_get(iface, id);
+static void bell_rung(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice, uint32_t its_index) {
+  uct_utofu_peer_t* const peer = uct_utofu_peer_get(iface, notice->vcq_id);
   if (peer == NULL) {
     return;
   }
-  if (peer->rx_ring == NULL && make_ring(iface, peer) != UCS_OK) {
+  if (peer->rx_ring == NULL && peer->index != UCT_UTOFU_NO_INDEX && make_ring(iface, peer) != UCS_OK) {
     ucs_error("no memory for messages of one more peer");
   }
   iface->talks = 1;
   peer->its_index = its_index;
+  peer->its_epoch = (uint8_t)notice->edata;
   peer->rx_handled = peer->rx_told = 0;
   uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_ANSWER);
+}
+
+static void answered(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_record_t* record) {
+  const uint16_t slots = (uint16_t)record->answer;
+  if ((uint8_t)(record->answer >> 16) != peer->epoch) {
+    return; /* To an earlier ring. */
+  }
+  if (record->answer != uct_utofu_answer(peer->incarnation, peer->epoch, slots)) {
+    uct_utofu_peer_failed(iface, peer, UCS_ERR_CONNECTION_RESET); /* A later interface has heard the ring. */
+    return;
+  }
+  peer->tx_ring = record->ring;
+  peer->tx_slots = slots;
+  peer->tx = slots < UCT_UTOFU_EARLY ? UCT_UTOFU_TX_REFUSED : UCT_UTOFU_TX_READY;
+  if (peer->tx == UCT_UTOFU_TX_REFUSED) {
+    uct_utofu_peer_failed(iface, peer, UCS_ERR_NO_RESOURCE);
+  } else if (peer->early_count > 0) {
+    uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_EARLY);
+  }
 }
 
 static void record_written(uct_utofu_iface_t* iface, size_t end) {
@@ -243,17 +265,13 @@ static void record_written(uct_utofu_iface_t* iface, size_t end) {
     return; /* Of an earlier interface on this VCQ. */
   }
   uct_utofu_peer_t* const peer = iface->peer_table[index];
+  if (record->answer == 0) {
+    return; /* It was written for an earlier interface on this VCQ. */
+  }
   if (end - index * sizeof *record == offsetof(uct_utofu_record_t, alive)) {
     uct_utofu_peer_take_handled(peer, (uint16_t)record->handled);
   } else if (peer->tx == UCT_UTOFU_TX_RINGING) {
-    peer->tx_ring = record->ring;
-    peer->tx_slots = (uint16_t)record->slots;
-    peer->tx = peer->tx_slots < UCT_UTOFU_EARLY ? UCT_UTOFU_TX_REFUSED : UCT_UTOFU_TX_READY;
-    if (peer->tx == UCT_UTOFU_TX_REFUSED) {
-      uct_utofu_peer_failed(iface, peer, UCS_ERR_NO_RESOURCE);
-    } else if (peer->early_count > 0) {
-      uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_EARLY);
-    }
+    answered(iface, peer, record);
   }
 }
 
@@ -272,7 +290,7 @@ void uct_utofu_put_arrived(uct_utofu_iface_t* iface, const struct utofu_mrq_noti
   if (end - 1 < records) {
     record_written(iface, end);
   } else if (end - 1 < iface->control_bytes) {
-    bell_rung(iface, notice->vcq_id, (uint32_t)(end - 1 - records));
+    bell_rung(iface, notice, (uint32_t)(end - 1 - records));
   } else {
     ucs_debug("a put to STADD 0x%lx is for nobody", (unsigned long)notice->rmt_stadd);
   }

@@ -185,6 +185,11 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_failure_check getting
 - uct_failure_check unmet
 - uct_strangers_check counts
+- uct_strangers_check late
+- uct_strangers_check answered
+- uct_strangers_check closed
+- uct_strangers_check replaced
+- uct_strangers_check refused
 - ucp_check
 - ucp_workers_check 12
 UCX_NET_DEVICES=tni1 ucp_check

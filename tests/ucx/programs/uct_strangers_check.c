@@ -1,5 +1,11 @@
 // One process, the layer UCT, the transport utofu: what interfaces tell each other comes late, or to somebody else.
 //   counts    of handled messages that are taken out of their order: nobody sends more than there are slots
+//   late      errors of messages to an interface that is closed do not fail an endpoint to the next one
+//   answered  nor does an answer that an earlier interface has not taken
+//   closed    a sender hears of an interface that closes between its answer and the first message
+//   replaced  a first message to an interface that closed before it took it, and whose VCQ the next one has: its sender
+//             hears of it, and the next one takes nothing
+//   refused   an interface that knows as many peers as it can says so to one more
 // Usage: uct_strangers_check CASE
 #include "uct_entities.h"
 
@@ -54,11 +60,127 @@ static void run_counts(void) {
   close_entities();
 }
 
+// ---- late ----
+
+static void run_late(void) {
+  entity_t *const from = make_entity(), *const to = make_entity();
+  for (uint64_t round = 0; round < 20; round++) {
+    const uct_ep_h gone = connect_ep(from, to);
+    UCX_OK(TRY(send_bcopy(gone, 1, 64)));
+    flush_ep(gone);
+    UNTIL(to->taken == 1);
+    close_iface(to);
+    for (unsigned i = 0; i < 6; i++) {
+      UCX_OK(i % 2 ? send_bcopy(gone, 1, 64) : uct_ep_am_short(gone, 0, 1, NULL, 0));
+    }
+    const ucs_status_t status = uct_ep_flush(gone, 0, NULL);
+    CHECK(status == UCS_OK || status == UCS_INPROGRESS, "a flush gives %s", ucs_status_string(status));
+    uct_ep_destroy(gone);
+    open_iface(to);
+    to->taken = 0;
+    const uct_ep_h ep = connect_ep(from, to);
+    UCX_OK(TRY(send_bcopy(ep, round, 64)));
+    UNTIL(to->taken == 1 || from->errors > 0);
+    flush_ep(ep);
+    CHECK(from->errors == 0, "an endpoint hears of messages that it has not sent: %s", ucs_status_string(from->error));
+    uct_ep_destroy(ep);
+    to->taken = 0;
+  }
+  close_entities();
+}
+
+// ---- answered ----
+
+static void look(entity_t* self, unsigned times) {
+  for (unsigned looks = 0; looks < times; looks++) {
+    uct_worker_progress(self->worker);
+  }
+}
+
+static void run_answered(void) {
+  for (unsigned round = 0; round < 10; round++) {
+    entity_t *const from = make_entity(), *const to = make_entity();
+    UCX_OK(send_bcopy(add_ep(from, to), 1, 64));
+    while (uct_worker_progress(to->worker) == 0) {
+    }
+    close_iface(from);
+    open_iface(from);
+    const uct_ep_h ep = add_ep(from, to);
+    UCX_OK(send_bcopy(ep, 2, 64));
+    look(from, 200);
+    CHECK(from->errors == 0, "an interface takes an answer that is another one's: %s", ucs_status_string(from->error));
+    UNTIL(to->taken == 1);
+    CHECK(to->sum == 2, "message %lu arrives", (unsigned long)to->sum);
+    flush_ep(ep);
+    close_entities();
+  }
+}
+
+// A receiver that has answered, and closes before it gets the first message.
+static void run_closed(void) {
+  for (unsigned round = 0; round < 10; round++) {
+    entity_t *const from = make_entity(), *const to = make_entity();
+    const uct_ep_h ep = add_ep(from, to);
+    UCX_OK(send_bcopy(ep, 1, 64));
+    while (uct_worker_progress(to->worker) == 0) {
+    }
+    close_iface(to);
+    UNTIL(from->errors > 0);
+    CHECK(from->failed == ep && from->error == UCS_ERR_ENDPOINT_TIMEOUT, "the handler hears %s",
+          ucs_status_string(from->error));
+    close_entities();
+  }
+}
+
+// ---- replaced ----
+
+static void run_replaced(void) {
+  for (unsigned round = 0; round < 10; round++) {
+    entity_t *const from = make_entity(), *const to = make_entity();
+    const uct_ep_h ep = add_ep(from, to);
+    UCX_OK(send_bcopy(ep, 1, 64));
+    close_iface(to);
+    open_iface(to);
+    UNTIL(from->errors > 0 || to->taken > 0);
+    CHECK(to->taken == 0, "an interface takes a message that was sent to another one");
+    CHECK(from->failed == ep, "another endpoint fails");
+    CHECK(UCS_STATUS_IS_ERR(send_bcopy(ep, 1, 64)), "an endpoint of which its user was told that it failed sends");
+    const uct_ep_h next = add_ep(from, to);
+    UCX_OK(TRY(send_bcopy(next, 2, 64)));
+    UNTIL(to->taken == 1);
+    CHECK(to->sum == 2 && from->errors == 1, "message %lu arrives, %u errors", (unsigned long)to->sum, from->errors);
+    flush_ep(next);
+    close_entities();
+  }
+}
+
+// ---- refused ----
+
+static void run_refused(void) {
+  setenv("UCX_UTOFU_MAX_PEERS", "1", 1);
+  entity_t *const to = make_entity(), *const known = make_entity(), *const stranger = make_entity();
+  const uct_ep_h good = add_ep(known, to), bad = add_ep(stranger, to);
+  UCX_OK(TRY(send_bcopy(good, 1, 64)));
+  UNTIL(to->taken == 1);
+  for (unsigned i = 0; i < 2; i++) {
+    UCX_OK(TRY(send_bcopy(bad, 2, 64)));
+  }
+  UNTIL(stranger->errors > 0);
+  CHECK(stranger->errors == 1 && stranger->failed == bad, "%u errors", stranger->errors);
+  CHECK(UCS_STATUS_IS_ERR(send_bcopy(bad, 2, 64)), "an endpoint that was refused sends");
+  UCX_OK(TRY(send_bcopy(good, 3, 64)));
+  UNTIL(to->taken == 2);
+  flush_ep(good);
+  CHECK(to->sum == 4 && known->errors == 0, "others suffer");
+  close_entities();
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } cases[] = {{"counts", run_counts}};
+  } cases[] = {{"counts", run_counts}, {"late", run_late},         {"answered", run_answered},
+               {"closed", run_closed}, {"replaced", run_replaced}, {"refused", run_refused}};
   const char* const name = argc > 1 ? argv[1] : "counts";
   pair_program = "uct_strangers_check";
   signal(SIGALRM, pair_out_of_time);
