@@ -22,7 +22,7 @@
 namespace portofu {
 namespace {
 
-/// Packets that one cycle takes from one wire, and triggered operations that it starts, at most.
+/// Packets that one cycle takes from one wire, and gates that it lets fire, at most.
 constexpr int kCycleBudget = 64;
 
 /// Most packets that a cycle takes beyond the first one that a thread may wait for.
@@ -75,9 +75,17 @@ int receive_packets(Core& core) {
   return received;
 }
 
+/// What one cycle starts at most. The operations of interfaces all, each of which starts only once: what the
+/// application sends next must not overtake them (2.7, 3.16). Gates may set off each other for ever.
+std::uint64_t most_to_start(const Core& core) {
+  std::uint64_t most = kCycleBudget;
+  for (const auto& ni : core.interfaces) most += ni != nullptr ? ni->triggered_count : 0;
+  return most;
+}
+
 int start_fired_operations(Core& core) {
   int started = 0;
-  while (!core.fired.empty() && started < kCycleBudget) {
+  for (std::uint64_t left = most_to_start(core); !core.fired.empty() && left > 0; --left) {
     TriggeredOperation& operation = core.fired.front();
     core.fired.pop_front();
     std::unique_ptr<TriggeredOperation> owned(&operation);
