@@ -79,6 +79,7 @@ void disarm_operations(Interface& ni, CountingEvent& counter) { ni.triggered_cou
 void end_operation(Interface& ni, MemoryDescriptor& md) {
   if (--md.pending == 0 && md.released) {
     md.segment.clear();
+    ++md.former;
     ni.mds.free(md.handle);
   }
 }

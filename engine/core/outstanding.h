@@ -17,13 +17,13 @@ struct Peer;
 
 /// What ACK or REPLY says.
 struct AnswerReport {
+  void* user_ptr = nullptr;
+  std::uint64_t mlength = 0;        ///< From the answer.
+  std::uint64_t remote_offset = 0;  ///< From the answer.
   AckRequest ack_req = AckRequest::kNone;
   NiFail fail = NiFail::kOk;  ///< From the answer, or of storing its data.
   bool silent = false;        ///< From the answer: raises no ACK.
   ListKind list = ListKind::kPriority;
-  void* user_ptr = nullptr;
-  std::uint64_t mlength = 0;        ///< From the answer.
-  std::uint64_t remote_offset = 0;  ///< From the answer.
 };
 
 /// What is kept of an operation of Portals or libfabric for its answer.
@@ -47,7 +47,8 @@ struct AskedOfRegion {
 
 /// One operation that a target has to answer.
 struct OutstandingOperation : AnswerReport {
-  Peer* peer = nullptr;  ///< Who has to answer; nullptr: the slot is free.
+  std::uint32_t md_former = 0;  ///< Of Portals or libfabric: MemoryDescriptor::former of `md_handle`.
+  Peer* peer = nullptr;         ///< Who has to answer; nullptr: the slot is free.
   PacketType kind = PacketType::kPut;
   std::uint8_t interface_index = 0;  ///< Says which member of the union there is.
   bool sent = false;                 ///< All data has left.

@@ -72,8 +72,8 @@ void report_answer(Core& core, const OutstandingOperation& operation) {
   if (ni == nullptr) return report_tofu_answer(core, operation);
   --ni->outstanding;
   if (MemoryDescriptor* md = ni->mds.find(operation.portals.md_handle);
-      md != nullptr && operation.kind != PacketType::kGet) {
-    // After PtlMDRelease the acknowledgement is discarded (3.10.4).
+      md != nullptr && operation.kind != PacketType::kGet && md->former == operation.md_former) {
+    // After PtlMDRelease the acknowledgement is discarded (3.10.4), also where another one has the handle by now.
     const bool once = (md->options & kMdOneShot) != 0;
     const bool acknowledged = operation.ack_req != AckRequest::kNone;
     if ((!md->released || once) && acknowledged) report_ack(core, *ni, *md, operation);

@@ -31,6 +31,8 @@ struct MemoryDescriptor {
   Handle ct_handle = 0;       ///< For counts; 0 for none.
   std::uint32_t pending = 0;  ///< Operations whose SEND or REPLY is still to come.
   bool released = false;      ///< PtlMDRelease was called; the slot is freed when `pending` is 0.
+  /// Memory descriptors that had this slot before, and may have had the same handle. Whoever fills it anew keeps that.
+  std::uint32_t former = 0;
 };
 
 }  // namespace portofu

@@ -20,7 +20,7 @@ bool open_credit(Core& core, Credit& credit) {
     ni.cts.free(std::exchange(credit.ct_handle, 0));
     return false;
   }
-  *md = {};
+  *md = {.former = md->former};
   md->segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
   md->options = kMdEventSendDisable | kMdEventSuccessDisable | kMdEventCtAck;
   md->handle = credit.md_handle;

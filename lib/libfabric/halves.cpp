@@ -143,7 +143,7 @@ void open_transmit_half(Core& core, Transmit& tx) {
       throw std::bad_alloc();
     }
     const CounterFid* cntr = kMdRules[i].counts ? counter_for(tx, static_cast<MdUse>(i)) : nullptr;
-    *md = {};
+    *md = {.former = md->former};
     md->segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
     md->options = kMdRules[i].options;
     md->handle = tx.mds[i];

@@ -1,4 +1,7 @@
 // Portals 4.3, 3.10: memory descriptors.
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -236,6 +239,35 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_4__release_before_the_ack) {
       EXPECT_RC(PtlMDRelease(md), PTL_OK);
     }
     settle(ni, ends);
+  });
+}
+
+// The same, where another memory descriptor has got the handle before the acknowledgement comes.
+TEST_PROCESSES(2, MemoryDescriptor, Section3_10_4__late_ack_and_the_same_handle_again) {
+  const Ni ni(self);
+  Ends ends(ni);
+  const std::vector<pid_t> pids = self.share(getpid());
+  self.target([&] { accept_8_bytes(ni); });
+  self.initiator([&] {
+    put_and_wait(ends, ni.target(), {.length = 8});  // From now on they know each other.
+    const ptl_handle_md_t md = bind_md(ni, md_of(ends.data.data(), 8, ends.source_eq));
+    ASSERT_EQ(kill(pids[0], SIGSTOP), 0);
+    put(md, ni.target(), {.length = 8, .user_ptr = tag(1)});
+    next_event(ends.source_eq, PTL_EVENT_SEND);
+    EXPECT_RC(PtlMDRelease(md), PTL_OK);
+    const ptl_handle_eq_t other_eq = alloc_eq(ni);
+    const ptl_handle_ct_t other_ct = alloc_ct(ni);
+    constexpr int kMost = 100'000;
+    for (int i = 0; i < kMost; ++i) {
+      const ptl_handle_md_t other =
+          bind_md(ni, md_of(ends.data.data(), 8, other_eq, other_ct, PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_SEND));
+      if (other == md) break;
+      EXPECT_RC(PtlMDRelease(other), PTL_OK);
+    }
+    ASSERT_EQ(kill(pids[0], SIGCONT), 0);
+    settle(ni, ends);
+    expect_empty(other_eq);
+    EXPECT_EQ(count_of(other_ct).success, 0u);
   });
 }
 

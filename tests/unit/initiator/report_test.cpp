@@ -24,6 +24,7 @@ class ReportTest : public CoreTest {
     made.interface_index = kMatchingPhysical;
     made.ack_req = ack_req;
     made.portals.md_handle = md.handle;
+    made.md_former = md.former;
     made.length = 100;
     made.mlength = 60;
     made.remote_offset = 5;
@@ -162,6 +163,24 @@ TEST_F(ReportTest, Answer__of_a_put_raises_no_SEND_and_ends_no_hold) {
   EXPECT_EQ(ack.ni_fail_type, NiFail::kPtDisabled);
   EXPECT_THAT(kinds(), IsEmpty());
   EXPECT_EQ(md.pending, 1u);
+}
+
+TEST_F(ReportTest, Answer__for_a_released_descriptor_is_not_for_another_with_its_handle) {
+  MemoryDescriptor& md = md_with(kMdEventCtAck);
+  const Handle handle = md.handle;
+  const OutstandingOperation late = operation(md, PacketType::kPut, AckRequest::kFull);
+  release_md(ni, handle);
+  constexpr int kMost = 1 << 20;  // Handles are 32 bits: one comes again.
+  int left = kMost;
+  for (Handle another = 0; another != handle && left > 0; --left) {
+    if (another != 0) release_md(ni, another);
+    another = md_with(kMdEventCtAck).handle;
+  }
+  ASSERT_GT(left, 0);
+  report_answer(core, late);
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(successes(), 0u);
+  EXPECT_EQ(ni.outstanding, 0u);
 }
 
 TEST_F(ReportTest, Reply__of_a_get_is_told_and_ends_the_hold) {

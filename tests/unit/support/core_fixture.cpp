@@ -128,7 +128,8 @@ MemoryDescriptor& CoreTest::make_md(Interface& on, void* start, std::uint64_t le
          on.index == kMatchingPhysical ? eq : 0,
          on.index == kMatchingPhysical ? ct : 0,
          0,
-         false};
+         false,
+         md->former};
   return *md;
 }
 
