@@ -178,9 +178,11 @@ class Tofu {
   FindResult ask_owner(std::uint64_t id, NameOwner* owner);
   /// What the process has is asked for before it is used again.
   void distrust_owner(ProcessId process);
-  void forget_owner(std::uint64_t id) {
-    owners_.erase(claim_key(id));
+  /// An id is asked for before it is used again. If nobody has it, the last owner is known still, and answers for it.
+  void distrust_owner_of(std::uint64_t id) {
     near_owners_.clear();
+    const auto found = owners_.find(claim_key(id));
+    if (found != owners_.end()) found->second.names = kNamesMoving;
   }
 
   /// The other process that was found to own an id, while its names word was that.

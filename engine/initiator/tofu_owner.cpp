@@ -28,12 +28,22 @@ bool is_good(const Tofu::NearOwner& near) {
   return link != nullptr && !link->lost && link->names_now() == near.names;
 }
 
+/// Whether the VCQ may have been one of this engine, to which some of what was posted before is under way: nobody
+/// remembers its owner.
+bool may_have_been_own(Core& core, std::uint64_t id) {
+  if (!is_kind(id, TofuIdKind::kVcq) || !is_of_node(id, core.tofu->coordinates)) return false;
+  const Peer& self = core.peer(core.self);
+  return self.outstanding != 0 || !self.requests.waiting.empty();
+}
+
 /// Nobody has the name now. Whoever had it last, if there is a link to it, answers for that itself: a process that has
 /// given it up refuses, in order with what was sent before; and the death of one is told by the loss of its link, to
 /// all who have to do with it (fail_barriers_with), before anything fails because of it.
 /// @return whether there is such a process
 bool find_last_owner(Core& core, std::uint64_t id, NameOwner* owner) {
-  if (!core.tofu->recall_owner(id, owner) || *owner == core.self) return false;
+  const bool is_others = core.tofu->recall_owner(id, owner) && !(*owner == core.self);
+  if (!is_others && !may_have_been_own(core, id)) return false;
+  if (!is_others) *owner = NameOwner{core.self};
   owner->names = kNamesMoving;
   return core.peer(*owner).state != PeerState::kUnconnected;
 }

@@ -49,7 +49,7 @@ void note_failure(const Core& core, VirtualControlQueue& vcq, const FailedCommun
 void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
   VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.tofu.vcq_handle) : nullptr;
   if (operation.fail == NiFail::kUndeliverable && core.tofu != nullptr)
-    core.tofu->forget_owner(operation.tofu.peer_vcq);
+    core.tofu->distrust_owner_of(operation.tofu.peer_vcq);
   if (operation.kind == PacketType::kTofuGet) --operation.peer->gets_under_way;
   if (vcq == nullptr || (fresh(operation.fail) == NiFail::kOk && fresh(operation.ack_req) == AckRequest::kNone)) return;
   Notice notice;
@@ -80,7 +80,7 @@ void receive_tofu_fault(Core& core, const Peer&, const PacketHeader& header) {
   notice.vcq_id = header.sender_id;
   notice.edata = edata_of(header.tofu_meta);
   notice.remote_stadd = header.remote_stadd;
-  if (notice.fail == NiFail::kUndeliverable) core.tofu->forget_owner(notice.vcq_id);
+  if (notice.fail == NiFail::kUndeliverable) core.tofu->distrust_owner_of(notice.vcq_id);
   note_failure(core, *vcq, {notice.fail, true, notice.vcq_id, notice.remote_stadd, 0});
   post_notice(core, *vcq, notice);
 }

@@ -1,5 +1,7 @@
 // Guide 2.2.10, 3.7.9: the order of notices, errors among them, and of what is read and written; flags of a path.
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "utofu_fixture.h"
 
@@ -130,6 +132,66 @@ UTOFU_TEST_BOTH(Order, Section2_2_10__errors_are_in_order_among_local_notices) {
     if (testing::Test::HasFailure()) break;
   }
   self.barrier();
+}
+
+namespace {
+
+/// Posts to a VCQ that is freed meanwhile until many communications were refused.
+/// @param free_own  called once if the VCQ is of this process
+void expect_order_past_free(const Ring& ring, const std::function<void()>& free_own) {
+  constexpr std::uint64_t kUnderWay = 200;
+  std::uint64_t posted = 0;
+  std::uint64_t told = 0;
+  std::uint64_t refused = 0;
+  const bool all = wait_until([&] {
+    if (posted - told < kUnderWay) {
+      EXPECT_EQ(post_noticed(ring, static_cast<int>(posted % kNoticed), posted & 255), UTOFU_SUCCESS);
+      if (++posted == kUnderWay / 2) free_own();
+    }
+    utofu_mrq_notice notice{};
+    for (int rc = 0; (rc = utofu_poll_mrq(ring.vcq, 0, &notice)) != UTOFU_ERR_NOT_FOUND;) {
+      if (notice.notice_type % 2 != 0) continue;
+      if (rc != UTOFU_SUCCESS) ++refused;
+      EXPECT_EQ(rc, refused != 0 ? UTOFU_ERR_MRQ_PEER : UTOFU_SUCCESS);
+      EXPECT_EQ(notice.edata, told++ & 255);
+    }
+    return refused >= 3 * kUnderWay || testing::Test::HasFailure();
+  });
+  EXPECT_TRUE(all) << refused << " of " << told << " were refused";
+}
+
+/// @param lanes  nullptr: as many as there are by default
+void free_what_is_put_to(Process& self, const char* lanes) {
+  if (lanes != nullptr) setenv("PORTOFU_LANES", lanes, 1);
+  Ring ring(self, kBytes);
+  utofu_vcq_hdl_t target = 0;  // Nobody else has its CQ.
+  Ring::Place place{};
+  ASSERT_EQ(utofu_create_vcq(0, UTOFU_VCQ_FLAG_EXCLUSIVE, &target), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_query_vcq_id(target, &place.vcq_id), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_reg_mem(target, ring.memory.data(), kBytes, 0, &place.stadd), UTOFU_SUCCESS);
+  ring.next = self.share(place).back();
+  if (self.rank() == 0) {
+    expect_order_past_free(ring, [&] {
+      if (self.size() != 1) return;
+      EXPECT_EQ(utofu_free_vcq(std::exchange(target, 0)), UTOFU_SUCCESS);
+    });
+  } else {
+    utofu_mrq_notice notice{};
+    EXPECT_EQ(poll_mrq(target, &notice), UTOFU_SUCCESS);
+    EXPECT_EQ(utofu_free_vcq(target), UTOFU_SUCCESS);
+  }
+  self.barrier();
+}
+
+}  // namespace
+
+/// Local notices are in the order of posting, though the remote VCQ is freed, and its CQ is nobody's then. What is
+/// refused is told behind what was posted before.
+UTOFU_TEST_BOTH(Order, Section2_2_10__notices_are_in_order_when_the_remote_VCQ_is_freed) {
+  free_what_is_put_to(self, nullptr);
+}
+UTOFU_TEST_BOTH(Order, Section2_2_10__notices_are_in_order_when_the_remote_VCQ_of_the_same_lane_is_freed) {
+  free_what_is_put_to(self, "1");
 }
 
 /// 3.7.9.1: "reads from memory or writes to memory after prior one-sided communications [...] have read from memory or

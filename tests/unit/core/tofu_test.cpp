@@ -89,7 +89,8 @@ TEST_F(TofuTest, Near_owner__is_forgotten_with_whatever_may_change_it) {
   };
   EXPECT_EQ(tofu.near_owner(id), nullptr);
   NameOwner owner;
-  const std::vector<std::function<void()>> changes{[&] { tofu.forget_owner(id); }, [&] { tofu.ask_owner(id, &owner); },
+  const std::vector<std::function<void()>> changes{[&] { tofu.distrust_owner_of(id); },
+                                                   [&] { tofu.ask_owner(id, &owner); },
                                                    [&] { ASSERT_NE(tofu.claim_queue(2, 5, CqMode::kShared), nullptr); },
                                                    [&] { ASSERT_NE(tofu.claim_gate(gate), nullptr); }};
   for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -175,8 +176,11 @@ TEST_F(TofuTest, Owner__is_asked_once_and_then_remembered_for_all_components_and
   EXPECT_TRUE(tofu.recall_owner(with_path(id, 11) + 1, &owner));
   EXPECT_EQ(owner, (ProcessId{1, 7}));
   EXPECT_EQ(directory.asked, 2);
-  tofu.forget_owner(id);
-  EXPECT_FALSE(tofu.recall_owner(id, &owner));
+  tofu.distrust_owner_of(id);
+  EXPECT_TRUE(tofu.recall_owner(id, &owner)) << "who had it last answers for it";
+  EXPECT_EQ(owner.names, kNamesMoving);
+  EXPECT_EQ(tofu.ask_owner(id, &owner), FindResult::kFound);
+  EXPECT_NE(owner.names, kNamesMoving);
 }
 
 TEST(Tofu, Without_a_directory__everything_is_free_and_nobody_else_is_known) {

@@ -8,6 +8,7 @@
 #include "engine/initiator/barrier.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
+#include "engine/initiator/tofu_report.h"
 #include "engine/mailbox/connect.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/run/death.h"
@@ -226,6 +227,22 @@ TEST_F(TofuOwnerTest, Number_that_nobody_has_now__goes_to_who_had_it_while_there
   EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2}));
   lose_peer(core, core.peer(kPeer));
   EXPECT_EQ(notices().size(), 2u);
+}
+
+// What it refuses does not make it unknown: more may be under way to it (2.2.10).
+TEST_F(TofuOwnerTest, Number_that_was_refused__still_goes_to_who_had_it_when_nobody_has_it_now) {
+  directory.result = FindResult::kFound;
+  for (const std::uint64_t number : {1, 2}) put(number, kVcqElsewhere, kTofuLocalNotice);
+  OutstandingOperation refused;
+  refused.fail = NiFail::kUndeliverable;
+  refused.tofu.peer_vcq = kVcqElsewhere;
+  report_tofu_answer(core, refused);
+  directory.result = FindResult::kNobody;
+  put(3, kVcqElsewhere, kTofuLocalNotice);
+  EXPECT_EQ(notices(), std::vector<NiFail>{}) << "two are under way";
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2, 3}));
+  lose_peer(core, core.peer(kPeer));
+  EXPECT_EQ(notices().size(), 3u);
 }
 
 // A death has to be told to all gates that hang on the process before a barrier fails because of it.
