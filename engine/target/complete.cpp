@@ -100,7 +100,9 @@ void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
 }
 
 void give_late_answers(Core& core, Interface& ni, bool all) {
-  while (!ni.late_answers.empty() && (all || ni.unexpected_bytes() >> 20 < core.settings.unexpected_mib)) {
+  const auto has_memory = [&] { return ni.unexpected_bytes() >> 20 < core.settings.unexpected_mib; };
+  if (has_memory()) ni.is_awaited = false;
+  while (!ni.late_answers.empty() && (all || ni.is_awaited || ni.is_slept_at || has_memory())) {
     const LateAnswer due = ni.late_answers.front();
     ni.late_answers.pop_front();
     AnswerContent content;

@@ -123,7 +123,7 @@ void end_search(Core& core, Interface& ni, const PortalTableEntry& portal, Entry
 /// The header's message has been told, or nobody wants it: nothing is left of it.
 void release_header(Core& core, Interface& ni, UnexpectedHeader* header);
 
-/// Gives the answers that are due because unexpected messages take less memory.
+/// Gives the answers that are due because unexpected messages take less memory, or because somebody waits.
 /// @param all  whatever they take
 void give_late_answers(Core& core, Interface& ni, bool all = false);
 

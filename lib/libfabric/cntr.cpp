@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "lib/libfabric/credit.h"
 #include "lib/libfabric/transmit.h"
 
 namespace portofu::fabric {
@@ -18,7 +19,10 @@ std::uint64_t read_success(fid_cntr* fid) {
     CountingEvent& counter = cntr->counter(core);
     value = counter.success();
     const bool is_news = counter.is_news_on_duty();
-    if (!is_news) core.polled.note(WaitKind::kCounters, cntr->ct_handle);
+    if (!is_news) {
+      core.polled.note(WaitKind::kCounters, cntr->ct_handle);
+      note_vain_look(core, *cntr->domain);
+    }
     return is_news;
   };
   look_into(*cntr->domain->engine, look);
@@ -75,6 +79,7 @@ struct ThresholdLook {
     if (failures == UINT64_MAX) failures = counter.failure();
     const bool reached = counter.success() >= threshold;
     failed = !reached && counter.failure() != failures;
+    if (!reached && !failed) note_vain_look(core, *cntr.domain);
     return reached || failed;
   }
   void describe(WaitSubject& subject) const {
@@ -187,7 +192,9 @@ bool CounterFid::has_news_or_arms() {
   domain->engine->step();
   const Engine::Duty duty(*domain->engine);
   const CounterState now = state(duty.core());
-  if (watchers.find_news(now)) return true;
+  const bool sleeps = !watchers.find_news(now);
+  note_sleep(duty.core(), *domain, sleeps);
+  if (!sleeps) return true;
   if (watchers.go_to_sleep(now)) wait.settle();
   if (wait.fd() >= 0) counter(duty.core()).arm_on_duty(wait.fd());
   return false;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "engine/door/process.h"
+#include "lib/libfabric/credit.h"
 #include "lib/libfabric/endpoint.h"
 #include "lib/libfabric/word.h"
 
@@ -123,7 +124,10 @@ struct Look {
     if (taken > 0) result = static_cast<ssize_t>(taken);
     if (taken == 0 && failed) result = -FI_EAVAIL;
     const bool found = taken > 0 || failed;
-    if (!found) core.polled.note(WaitKind::kEventQueue, cq.eq_handle);
+    if (!found) {
+      core.polled.note(WaitKind::kEventQueue, cq.eq_handle);
+      note_vain_look(core, *cq.domain);
+    }
     return found;
   }
 };
@@ -290,13 +294,17 @@ int open_events(CompletionQueue& cq, std::size_t size) {
 bool is_ready(CompletionQueue& cq) {
   cq.domain->engine->step();
   const Engine::Duty duty(*cq.domain->engine);
-  return cq.has_news(duty.core());
+  if (cq.has_news(duty.core())) return true;
+  note_vain_look(duty.core(), *cq.domain);
+  return false;
 }
 
 bool CompletionQueue::has_news_or_arms() {
   domain->engine->step();
   const Engine::Duty duty(*domain->engine);
-  if (has_news(duty.core())) return true;
+  const bool sleeps = !has_news(duty.core());
+  note_sleep(duty.core(), *domain, sleeps);
+  if (!sleeps) return true;
   wait.settle();
   EventQueue& waiting = events(duty.core());
   if (wait.fd() >= 0) waiting.arm_on_duty(wait.fd());

@@ -1,7 +1,10 @@
 #include "lib/libfabric/credit.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "engine/door/libfabric.h"
+#include "lib/libfabric/endpoint.h"
 #include "lib/libfabric/halves.h"
 #include "lib/libfabric/transmit.h"
 
@@ -28,7 +31,34 @@ bool open_credit(Core& core, Credit& credit) {
   return true;
 }
 
+/// On duty: whether some receive has not found its message.
+bool waits_for_message(const Interface& ni, const Domain& domain) {
+  const auto waits_at = [&](std::uint32_t number, PortalUse use) {
+    const PortalTableEntry* portal = ni.portal(portal_of(number, use));
+    return portal != nullptr && !portal->priority.empty();
+  };
+  return std::ranges::any_of(domain.receivers, [&](const Receive* rx) {
+    return waits_at(rx->number, PortalUse::kTagged) || waits_at(rx->number, PortalUse::kMessage);
+  });
+}
+
 }  // namespace
+
+void take_if_awaited(Core& core, const Domain& domain) {
+  if (waits_for_message(interface_of(core), domain)) note_miss(core);
+}
+
+void note_miss(Core& core) {
+  Interface& ni = interface_of(core);
+  ni.is_awaited = true;
+  give_late_answers(core, ni);
+}
+
+void note_sleep(Core& core, const Domain& domain, bool sleeps) {
+  Interface& ni = interface_of(core);
+  ni.is_slept_at = sleeps && waits_for_message(ni, domain);
+  if (ni.is_slept_at) give_late_answers(core, ni);
+}
 
 Trigger look_for_turn(Core& core, Credit& credit) {
   const CountingEvent& answers = *interface_of(core).cts.find(credit.ct_handle);

@@ -2,7 +2,8 @@
 // What bounds the messages that a peer keeps because nobody has received them (Settings::unexpected_mib). Behind each
 // MiB of messages goes a mark, an empty put, which its target answers late: when there is memory for more. A sender
 // with many marks unanswered holds its next messages back, as triggered operations on the counter of the answers. So
-// they leave in order, and a peer that is gone, whose marks fail, lets them go.
+// they leave in order, and a peer that is gone, whose marks fail, lets them go. A target that waits for a message takes
+// all that come: the one that it waits for may be behind those that it does not receive.
 
 #include "lib/libfabric/domain.h"
 
@@ -43,6 +44,20 @@ inline bool is_mark_due(Credit& credit, std::uint64_t length) {
 
 /// Makes the next mark, but for its target; whoever sends it counts it. @return false: no memory, so it does without
 bool make_mark(Core& core, Credit& credit, Descriptor* mark);
+
+/// The slow half of note_vain_look.
+void take_if_awaited(Core& core, const Domain& domain);
+
+/// On duty: the application has looked for something to happen, and nothing has. It may wait for a message, if it has
+/// posted a receive.
+inline void note_vain_look(Core& core, const Domain& domain) {
+  if (!interface_of(core).late_answers.empty()) [[unlikely]]
+    take_if_awaited(core, domain);
+}
+/// On duty: it has looked for a message that has not come.
+void note_miss(Core& core);
+/// On duty: it will sleep at a file descriptor, if nothing has happened.
+void note_sleep(Core& core, const Domain& domain, bool sleeps);
 
 /// Nothing is sent there any more.
 void close_credit(Core& core, Domain& domain, Credit& credit);

@@ -111,6 +111,7 @@ ssize_t peek(Core& core, const Receive& rx, const ReceiveCall& call) {
   tell(core, rx, call, header, header != nullptr ? NiFail::kOk : NiFail::kNoMatch);
   if (header == nullptr) {
     ni.portal(pt_index)->miss(criteria);
+    note_miss(core);
     return 0;
   }
   if ((call.flags & (FI_CLAIM | FI_DISCARD)) != 0) hold_header(ni, pt_index, *header);

@@ -1,5 +1,7 @@
 // fi_domain(3). Of "resource management": a queue that is full is -FI_EAGAIN, and nothing is lost without a word.
 
+#include <poll.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -73,6 +75,111 @@ TEST_F(FiDomain, Messages_that_are_received_know_no_bound) {
     EXPECT_EQ(b.next().err, 0);
     EXPECT_EQ(a.next().err, 0);
   }
+}
+
+/// A message whose receive waits arrives, although the target has not received many that were sent before: an MPI
+/// program may receive in another order than it sends.
+class FiDomainOrder : public FiDomain {
+ protected:
+  static constexpr int kCount = 40;
+  static constexpr std::uint64_t kLast = kCount;
+
+  void send_all(fi_addr_t to) {
+    for (int i = 0; i < kCount; ++i) ASSERT_EQ(fi_tsend(a.ep, sent_.data(), sent_.size(), nullptr, to, i, nullptr), 0);
+    ASSERT_EQ(fi_tsend(a.ep, sent_.data(), 8, nullptr, to, kLast, nullptr), 0);
+  }
+  void post(const Node& target, std::uint64_t tag) {
+    ASSERT_EQ(fi_trecv(target.ep, received_.data(), received_.size(), nullptr, FI_ADDR_UNSPEC, tag, 0, nullptr), 0);
+  }
+  void receive_others(const Node& target) {
+    for (int i = 0; i < kCount; ++i) {
+      post(target, i);
+      EXPECT_EQ(target.next().len, kMib);
+    }
+    for (int i = 0; i <= kCount; ++i) EXPECT_EQ(a.next().err, 0);
+  }
+
+  /// Sleeps at the file descriptor of a queue or of a counter.
+  void sleep_at(fid* waited) {
+    int fd = -1;
+    ASSERT_EQ(fi_control(waited, FI_GETWAIT, &fd), 0);
+    while (fi_trywait(fabric_of_b, &waited, 1) != 0) continue;
+    send_all(to_c_);
+    pollfd look{fd, POLLIN, 0};
+    EXPECT_EQ(::poll(&look, 1, 20000), 1);
+    EXPECT_EQ(c_.next().tag, kLast);
+    receive_others(c_);
+  }
+  /// An endpoint with file descriptors, whose counter counts what it receives.
+  void open_sleeper() {
+    fi_cntr_attr attr{};
+    attr.wait_obj = FI_WAIT_FD;
+    ASSERT_EQ(fi_cntr_open(domain_of_b, &attr, &cntr_, nullptr), 0);
+    keep(&cntr_->fid);
+    c_.open(domain_of_b, info.get(), 0, cntr_, FI_RECV, FI_WAIT_FD);
+    to_c_ = a.insert(c_);
+    post(c_, kLast);
+  }
+  void TearDown() override {
+    c_.close();
+    FiDomain::TearDown();
+  }
+
+  Node c_;
+  fid_cntr* cntr_ = nullptr;
+  fi_addr_t to_c_ = FI_ADDR_NOTAVAIL;
+  std::vector<std::uint8_t> sent_ = std::vector<std::uint8_t>(kMib);
+  std::vector<std::uint8_t> received_ = std::vector<std::uint8_t>(kMib);
+};
+
+TEST_F(FiDomainOrder, Last_message_wakes_who_sleeps_at_a_queue) {
+  open_sleeper();
+  sleep_at(&c_.cq->fid);
+}
+
+TEST_F(FiDomainOrder, Last_message_wakes_who_sleeps_at_a_counter) {
+  open_sleeper();
+  sleep_at(&cntr_->fid);
+}
+
+TEST_F(FiDomainOrder, Last_message_is_counted_for_who_waits) {
+  open_sleeper();
+  send_all(to_c_);
+  EXPECT_EQ(fi_cntr_wait(cntr_, 1, 20000), 0);
+  EXPECT_EQ(c_.next().tag, kLast);
+  receive_others(c_);
+}
+
+TEST_F(FiDomainOrder, Last_message_arrives_first_for_who_polls) {
+  post(b, kLast);
+  send_all(to_b);
+  EXPECT_EQ(b.next().tag, kLast);
+  receive_others(b);
+}
+
+TEST_F(FiDomainOrder, Last_message_arrives_first_for_who_blocks) {
+  send_all(to_b);
+  post(b, kLast);
+  fi_cq_tagged_entry entry{};
+  ASSERT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 20000), 1);
+  EXPECT_EQ(entry.tag, kLast);
+  receive_others(b);
+}
+
+TEST_F(FiDomainOrder, Last_message_is_found_by_who_peeks) {
+  send_all(to_b);
+  fi_msg_tagged peek{};
+  peek.addr = FI_ADDR_UNSPEC;
+  peek.tag = kLast;
+  Completion found{};
+  do {
+    ASSERT_EQ(fi_trecvmsg(b.ep, &peek, FI_PEEK), 0);
+    found = b.next();
+  } while (found.err == FI_ENOMSG);
+  EXPECT_EQ(found.len, 8u);
+  post(b, kLast);
+  EXPECT_EQ(b.next().tag, kLast);
+  receive_others(b);
 }
 
 TEST_F(FiDomain, What_waits_for_a_peer_is_bounded) {

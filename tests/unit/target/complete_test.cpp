@@ -392,9 +392,24 @@ TEST_F(CompleteTest, Late_answer__waits_until_unexpected_messages_take_less) {
   mark.operation_id = 8;
   receive(mark);
   EXPECT_TRUE(wire.sent.empty());
+  ni.is_awaited = true;
+  give_late_answers(core, ni);
+  EXPECT_EQ(next_sent().operation_id, 8u) << "somebody waits for what comes behind it";
+  mark.operation_id = 9;
+  receive(mark);
+  EXPECT_EQ(next_sent().operation_id, 9u);
+  ni.message_memory.give(taken, more_than_all);
+  mark.operation_id = 10;
+  receive(mark);
+  EXPECT_EQ(next_sent().operation_id, 10u);
+  EXPECT_FALSE(ni.is_awaited) << "there is memory again";
+  taken = ni.message_memory.take(more_than_all);
+  mark.operation_id = 11;
+  receive(mark);
+  EXPECT_TRUE(wire.sent.empty());
   ni.message_memory.give(taken, more_than_all);
   give_late_answers(core, ni);
-  EXPECT_EQ(next_sent().operation_id, 8u);
+  EXPECT_EQ(next_sent().operation_id, 11u);
 }
 
 }  // namespace
