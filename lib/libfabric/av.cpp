@@ -212,7 +212,8 @@ int close(fid* object) {
 
 int bind(fid* object, fid* other, std::uint64_t flags) {
   auto* av = object_of<AddressVector>(object);
-  if (other->fclass != FI_CLASS_EQ || flags != 0 || av->eq != nullptr) return -FI_EINVAL;
+  if (other == nullptr || other->fclass != FI_CLASS_EQ || flags != 0 || av->eq != nullptr) return -FI_EINVAL;
+  if (object_of<EventQueueFid>(other)->fabric != av->domain->fabric) return -FI_EDOMAIN;
   av->eq = object_of<EventQueueFid>(other);
   ++av->eq->users;
   return 0;
