@@ -57,7 +57,7 @@ void settle_entry(Core& core, Interface& ni, const PortalTableEntry& portal, Une
   }
   --claim.entry->pending;
   ++core.activity;
-  if (claim.entry->state != EntryState::kLinked) advance_unlink(core, ni, *claim.entry);
+  if (claim.entry->state != EntryState::kLinked) advance_unlink(core, ni, *claim.entry, header.pt_index);
 }
 
 /// The message of a header that somebody has claimed is complete.
@@ -96,7 +96,7 @@ void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
   if (!ni.late_answers.empty()) [[unlikely]]
     give_late_answers(core, ni);
   // Asked here, because nearly always it has nothing to do.
-  if (entry.state != EntryState::kLinked) advance_unlink(core, ni, entry);
+  if (entry.state != EntryState::kLinked) advance_unlink(core, ni, entry, entry.pt_index);
 }
 
 void give_late_answers(Core& core, Interface& ni, bool all) {
@@ -130,7 +130,7 @@ void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   // An entry that is unlinked tells so after all its communication events, and before its headers can be used up.
   UnexpectedHeader* header = arrival.unexpected;
   arrival.unexpected = nullptr;
-  if (entry.state != EntryState::kLinked) advance_unlink(core, ni, entry);
+  if (entry.state != EntryState::kLinked) advance_unlink(core, ni, entry, arrival.header.pt_index);
   if (header != nullptr) complete_header(core, ni, portal, header, arrival);
 }
 
@@ -160,11 +160,13 @@ void end_search(Core& core, Interface& ni, const PortalTableEntry& portal, Entry
   count_failure(core, ni, ct_handle);
 }
 
-void advance_unlink(Core& core, Interface& ni, ListEntry& entry) {
+void advance_unlink(Core& core, Interface& ni, ListEntry& entry, std::uint16_t pt_index) {
   const PortalTableEntry& portal = *ni.portal(entry.pt_index);
   if (entry.state == EntryState::kUnlinking && entry.pending == 0) {
     entry.state = EntryState::kUnlinked;
-    report_auto_unlink(core, ni, portal.eq_handle, news_of(entry));
+    EntryNews news = news_of(entry);
+    if (!entry.canceled) news.pt_index = pt_index;
+    report_auto_unlink(core, ni, portal.eq_handle, news);
   }
   if (fresh(entry.state) != EntryState::kUnlinked || entry.unexpected_count != 0) return;
   entry.state = EntryState::kGone;

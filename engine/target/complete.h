@@ -132,6 +132,7 @@ void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, EntryNews n
 
 /// Goes on with an entry that left its list by itself, as far as what refers to it allows: AUTO_UNLINK, AUTO_FREE,
 /// freed.
-void advance_unlink(Core& core, Interface& ni, ListEntry& entry);
+/// @param pt_index  by which its last message came: there its end is told
+void advance_unlink(Core& core, Interface& ni, ListEntry& entry, std::uint16_t pt_index);
 
 }  // namespace portofu

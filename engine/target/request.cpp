@@ -175,9 +175,9 @@ void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
 /// here, so that what most puts run needs little room on the stack.
 [[gnu::noinline]] void unlink_and_answer(Core& core, Interface& ni, Peer& peer, const PacketHeader& header,
                                          const Placement& place, bool answered) {
-  if (answered) return advance_unlink(core, ni, *place.entry);
+  if (answered) return advance_unlink(core, ni, *place.entry, header.pt_index);
   const AnswerContent content = content_of(core, ni, header, place);  // Of the entry, which may go.
-  if (place.entry->state != EntryState::kLinked) advance_unlink(core, ni, *place.entry);
+  if (place.entry->state != EntryState::kLinked) advance_unlink(core, ni, *place.entry, header.pt_index);
   acknowledge(core, peer, header, content);
 }
 

@@ -72,8 +72,8 @@ void set_inlet(Interface& ni, std::uint32_t number, const Inlet& inlet) {
   for (const PortalUse use : kShared) (*ni.inlets)[portal_of(number, use)] = inlet;
 }
 
-/// What belongs to no member is told at the first: the end of a buffer, a receive that is canceled. Without members
-/// nobody is told, and so nothing is received.
+/// What belongs to no member is told at the first: a receive that is canceled. Without members nobody is told, and so
+/// nothing is received.
 void choose_first(Interface& ni, SharedReceive& shared) {
   const Receive* first = shared.members.empty() ? nullptr : shared.members.front();
   shared.rx->cq = first != nullptr ? first->cq : nullptr;

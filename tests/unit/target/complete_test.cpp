@@ -325,7 +325,7 @@ TEST_F(CompleteTest, AUTO_UNLINK_of_the_taker__can_be_disabled) {
 
 TEST_F(CompleteTest, Advance__of_an_entry_that_is_linked_changes_nothing) {
   const Handle handle = append(entry());
-  advance_unlink(core, ni, *ni.entries.find(handle));
+  advance_unlink(core, ni, *ni.entries.find(handle), kPt);
   EXPECT_EQ(state(handle), EntryState::kLinked);
 }
 
