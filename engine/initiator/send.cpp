@@ -1,6 +1,8 @@
 #include "engine/initiator/send.h"
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "engine/initiator/answer_in.h"
@@ -332,6 +334,21 @@ bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, Descriptor& d
   if (target == nullptr) return false;
   Peer& peer = core.peer(*target);
   return peer.state == PeerState::kConnected && try_at_once(core, ni, peer, md, d) == AtOnce::kDone;
+}
+
+bool cancel_request(Core& core, const std::function<bool(const Descriptor&)>& is_it) {
+  for (const auto& [key, peer] : core.peers) {
+    auto& waiting = peer->requests.waiting;
+    const auto found = std::ranges::find_if(waiting, [&](const OutgoingMessage& message) {
+      return message.hooks == &kRequestHooks && !message.started && is_it(message.words.request);
+    });
+    if (found == waiting.end()) continue;
+    const std::unique_ptr<OutgoingMessage> canceled(&*found);
+    waiting.erase(found);
+    finish_request(core, *peer, *canceled, NiFail::kCanceled);
+    return true;
+  }
+  return false;
 }
 
 void start_descriptor(Core& core, Descriptor& d) {

@@ -2,6 +2,8 @@
 // Steps 2 to 4: a descriptor becomes packets. What cannot go out now waits, in order, at its peer (this is the TOQ),
 // and goes on when there is room; nothing is lost and the caller is not held up.
 
+#include <functional>
+
 #include "engine/core/core.h"
 
 namespace portofu {
@@ -16,5 +18,10 @@ void start_descriptor(Core& core, Descriptor& descriptor);
 /// only.
 /// @return false: it is none, or cannot leave now; nothing has happened, and start_descriptor is due
 bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, Descriptor& descriptor);
+
+/// Cancels a request that waits at its peer, and of which nothing has left; its end is told as a failure.
+/// @param is_it  whether it is this one
+/// @return false: there is none
+bool cancel_request(Core& core, const std::function<bool(const Descriptor&)>& is_it);
 
 }  // namespace portofu

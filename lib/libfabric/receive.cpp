@@ -229,6 +229,16 @@ bool cancel_waiting(Core& core, const Endpoint& ep, const void* context) {
   return true;
 }
 
+/// On duty: cancels an operation that waits in the engine: for a fence, or for room towards its peer. What goes in
+/// parts stays, since some may have left.
+bool cancel_queued(Core& core, const Endpoint& ep, const void* context) {
+  return cancel_request(core, [&](const Descriptor& d) {
+    if (d.interface_index != kFabricInterface || d.endpoint != ep.tx->number) return false;
+    const void* word = d.portals.user_ptr;
+    return kind_of(word) != WordKind::kNone && context_of(word) == context && !is_part(*ep.domain, core, d);
+  });
+}
+
 /// On duty: the receive of a context that waits in a list; nullptr if there is none.
 ListEntry* find_receive(const Core& core, const Receive& rx, const void* context) {
   for (const PortalUse use : {PortalUse::kTagged, PortalUse::kMessage}) {
@@ -277,7 +287,7 @@ namespace {
 /// On duty.
 ssize_t cancel_on_duty(Core& core, const Endpoint& ep, void* context) {
   const ListEntry* entry = ep.rx->enabled ? find_receive(core, *ep.rx, context) : nullptr;
-  if (entry == nullptr) return cancel_waiting(core, ep, context) ? 0 : -FI_ENOENT;
+  if (entry == nullptr) return cancel_waiting(core, ep, context) || cancel_queued(core, ep, context) ? 0 : -FI_ENOENT;
   ReceiveCall call;
   if (kind_of(entry->user_ptr) == WordKind::kTaggedReceive) call.portal = PortalUse::kTagged;
   call.msg.context = context;

@@ -101,6 +101,9 @@ void end_waiting(Core& core, const Endpoint& ep);
 /// @return whether there was one
 bool take_operation_out(Core& core, const Endpoint& ep, const std::function<bool(const Descriptor&)>& is_it);
 
+/// On duty: whether a transfer is one of several that are one operation.
+bool is_part(Domain& domain, const Core& core, const Descriptor& transfer);
+
 /// On duty: whether deferred work that waits, or that runs, will change a counter.
 bool is_changed_by_work(Core& core, const CounterFid& cntr);
 

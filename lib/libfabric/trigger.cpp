@@ -208,6 +208,10 @@ const Descriptor* transfer_of(const Descriptor& waiting) {
   return is_count(waiting.type) ? nullptr : &waiting;
 }
 
+bool is_part(Domain& domain, const Core& core, const Descriptor& transfer) {
+  return gate_of(domain, interface_of(core), transfer) != nullptr;
+}
+
 void forget(Domain& domain, Core& core, TriggeredOperation* operation) {
   const Descriptor& waiting = operation->descriptor;
   Interface& ni = interface_of(core);
