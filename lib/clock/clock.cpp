@@ -15,6 +15,7 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/time.h>
+#include <sys/times.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,10 +31,17 @@
 
 using namespace portofu;
 
+extern "C" {
+int __poll_chk(pollfd* descriptors, nfds_t count, int timeout_ms, std::size_t bytes);
+int __ppoll_chk(pollfd* descriptors, nfds_t count, const timespec* timeout, const sigset_t* mask, std::size_t bytes);
+}
+
 namespace {
 
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint64_t kNsPerUs = 1000;
+/// 292 years: what is longer lasts for ever, and sums of two of them do not overflow.
+constexpr std::uint64_t kLongestNs = UINT64_MAX / 2;
 
 std::atomic<const ProgramClock*> engine_clock{nullptr};
 std::atomic<const void*> engine_object{nullptr};  ///< That has the engine.
@@ -52,7 +60,9 @@ int real_clock(clockid_t clock, timespec* time) {
 }
 
 std::uint64_t ns_of(const timespec& time) {
-  return static_cast<std::uint64_t>(time.tv_sec) * kNsPerSecond + static_cast<std::uint64_t>(time.tv_nsec);
+  const auto seconds = static_cast<std::uint64_t>(time.tv_sec);
+  if (seconds >= kLongestNs / kNsPerSecond) return kLongestNs;
+  return seconds * kNsPerSecond + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 timespec time_of(std::uint64_t ns) {
@@ -204,6 +214,16 @@ int wait_until(const void* caller, clockid_t clock, const timespec* moment, Wait
   return status;
 }
 
+/// The same of functions that say it as those of C11 do.
+template <typename Wait>
+int wait_as_in_c11(const void* caller, const timespec* moment, Wait wait) {
+  const int status = wait_until(caller, CLOCK_REALTIME, moment, [&](const timespec* real) {
+    const int waited = wait(real);
+    return waited == thrd_timedout ? ETIMEDOUT : waited;
+  });
+  return status == ETIMEDOUT ? thrd_timedout : status;
+}
+
 /// A condition variable does not say which of two clocks it has, but they are decades apart.
 clockid_t likely_clock(const timespec* moment) {
   timespec realtime{};
@@ -229,6 +249,13 @@ std::uint64_t length_of(const timespec* timeout) {
 }
 std::uint64_t length_of(int timeout_ms) {
   return timeout_ms > 0 ? static_cast<std::uint64_t>(timeout_ms) * 1'000'000 : 0;
+}
+/// Microseconds may be more than a second.
+std::uint64_t length_of(const timeval* timeout) {
+  if (timeout == nullptr || timeout->tv_sec < 0 || timeout->tv_usec < 0) return 0;
+  const std::uint64_t us = static_cast<std::uint64_t>(timeout->tv_usec);
+  const std::uint64_t ns = us < kLongestNs / kNsPerUs ? us * kNsPerUs : kLongestNs;
+  return std::min(ns_of({timeout->tv_sec, 0}) + ns, kLongestNs);
 }
 
 // ---- The start of MPI
@@ -305,6 +332,18 @@ time_t time(time_t* result) noexcept {
   return now.tv_sec;
 }
 
+/// Of what it counts, only what passes is virtual; CPU time is real.
+clock_t times(tms* used) noexcept {
+  NEXT(times);
+  const clock_t real = next_times(used);
+  timespec now{};
+  if (real == -1 || is_ours(__builtin_return_address(0)) ||
+      show(__builtin_return_address(0), CLOCK_MONOTONIC, &now) != 0)
+    return real;
+  const auto ticks = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+  return static_cast<clock_t>(ns_of(now) / (kNsPerSecond / ticks));
+}
+
 int timespec_get(timespec* time, int base) noexcept {
   if (base != TIME_UTC || show(__builtin_return_address(0), CLOCK_REALTIME, time) != 0) return 0;
   return base;
@@ -360,6 +399,36 @@ int pthread_mutex_timedlock(pthread_mutex_t* __restrict mutex, const timespec* _
                     [&](const timespec* real) { return next_pthread_mutex_timedlock(mutex, real); });
 }
 
+int pthread_rwlock_timedrdlock(pthread_rwlock_t* __restrict lock, const timespec* __restrict moment) noexcept {
+  NEXT(pthread_rwlock_timedrdlock);
+  return wait_until(__builtin_return_address(0), CLOCK_REALTIME, moment,
+                    [&](const timespec* real) { return next_pthread_rwlock_timedrdlock(lock, real); });
+}
+
+int pthread_rwlock_timedwrlock(pthread_rwlock_t* __restrict lock, const timespec* __restrict moment) noexcept {
+  NEXT(pthread_rwlock_timedwrlock);
+  return wait_until(__builtin_return_address(0), CLOCK_REALTIME, moment,
+                    [&](const timespec* real) { return next_pthread_rwlock_timedwrlock(lock, real); });
+}
+
+int pthread_timedjoin_np(pthread_t thread, void** result, const timespec* moment) {
+  NEXT(pthread_timedjoin_np);
+  return wait_until(__builtin_return_address(0), CLOCK_REALTIME, moment,
+                    [&](const timespec* real) { return next_pthread_timedjoin_np(thread, result, real); });
+}
+
+int cnd_timedwait(cnd_t* __restrict condition, mtx_t* __restrict mutex, const timespec* __restrict moment) {
+  NEXT(cnd_timedwait);
+  return wait_as_in_c11(__builtin_return_address(0), moment,
+                        [&](const timespec* real) { return next_cnd_timedwait(condition, mutex, real); });
+}
+
+int mtx_timedlock(mtx_t* __restrict mutex, const timespec* __restrict moment) {
+  NEXT(mtx_timedlock);
+  return wait_as_in_c11(__builtin_return_address(0), moment,
+                        [&](const timespec* real) { return next_mtx_timedlock(mutex, real); });
+}
+
 #if __GLIBC_PREREQ(2, 30)
 int pthread_cond_clockwait(pthread_cond_t* __restrict condition, pthread_mutex_t* __restrict mutex, clockid_t clock,
                            const timespec* __restrict moment) {
@@ -380,6 +449,28 @@ int pthread_mutex_clocklock(pthread_mutex_t* __restrict mutex, clockid_t clock,
   return wait_until(__builtin_return_address(0), clock, moment,
                     [&](const timespec* real) { return next_pthread_mutex_clocklock(mutex, clock, real); });
 }
+
+int pthread_rwlock_clockrdlock(pthread_rwlock_t* __restrict lock, clockid_t clock,
+                               const timespec* __restrict moment) noexcept {
+  NEXT(pthread_rwlock_clockrdlock);
+  return wait_until(__builtin_return_address(0), clock, moment,
+                    [&](const timespec* real) { return next_pthread_rwlock_clockrdlock(lock, clock, real); });
+}
+
+int pthread_rwlock_clockwrlock(pthread_rwlock_t* __restrict lock, clockid_t clock,
+                               const timespec* __restrict moment) noexcept {
+  NEXT(pthread_rwlock_clockwrlock);
+  return wait_until(__builtin_return_address(0), clock, moment,
+                    [&](const timespec* real) { return next_pthread_rwlock_clockwrlock(lock, clock, real); });
+}
+#endif
+
+#if __GLIBC_PREREQ(2, 31)
+int pthread_clockjoin_np(pthread_t thread, void** result, clockid_t clock, const timespec* moment) {
+  NEXT(pthread_clockjoin_np);
+  return wait_until(__builtin_return_address(0), clock, moment,
+                    [&](const timespec* real) { return next_pthread_clockjoin_np(thread, result, clock, real); });
+}
 #endif
 
 int poll(pollfd* descriptors, nfds_t count, int timeout_ms) {
@@ -394,11 +485,24 @@ int ppoll(pollfd* descriptors, nfds_t count, const timespec* timeout, const sigs
                   [&] { return next_ppoll(descriptors, count, timeout, mask); });
 }
 
+// What poll and ppoll become in programs that are built with _FORTIFY_SOURCE.
+
+int __poll_chk(pollfd* descriptors, nfds_t count, int timeout_ms, std::size_t bytes) {
+  NEXT(__poll_chk);
+  return wait_for(__builtin_return_address(0), length_of(timeout_ms), count != 0,
+                  [&] { return next___poll_chk(descriptors, count, timeout_ms, bytes); });
+}
+
+int __ppoll_chk(pollfd* descriptors, nfds_t count, const timespec* timeout, const sigset_t* mask, std::size_t bytes) {
+  NEXT(__ppoll_chk);
+  return wait_for(__builtin_return_address(0), length_of(timeout), count != 0,
+                  [&] { return next___ppoll_chk(descriptors, count, timeout, mask, bytes); });
+}
+
 int select(int count, fd_set* __restrict read, fd_set* __restrict write, fd_set* __restrict except,
            timeval* __restrict timeout) {
   NEXT(select);
-  const timespec length = timeout != nullptr ? timespec{timeout->tv_sec, timeout->tv_usec * 1000} : timespec{0, 0};
-  const int ready = wait_for(__builtin_return_address(0), length_of(&length), count != 0,
+  const int ready = wait_for(__builtin_return_address(0), length_of(timeout), count != 0,
                              [&] { return next_select(count, read, write, except, timeout); });
   if (ready == 0 && timeout != nullptr) *timeout = {0, 0};
   return ready;
@@ -422,6 +526,14 @@ int epoll_pwait(int epoll, epoll_event* events, int most, int timeout_ms, const 
   return wait_for(__builtin_return_address(0), length_of(timeout_ms), true,
                   [&] { return next_epoll_pwait(epoll, events, most, timeout_ms, mask); });
 }
+
+#if __GLIBC_PREREQ(2, 35)
+int epoll_pwait2(int epoll, epoll_event* events, int most, const timespec* timeout, const sigset_t* mask) {
+  NEXT(epoll_pwait2);
+  return wait_for(__builtin_return_address(0), length_of(timeout), true,
+                  [&] { return next_epoll_pwait2(epoll, events, most, timeout, mask); });
+}
+#endif
 
 // What MPI does to start takes no virtual time: its processes talk to their launcher, and wait for that by looking at
 // the clock and at the network in turn. C, and Fortran, which calls the names with a P.

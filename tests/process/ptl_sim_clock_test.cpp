@@ -94,8 +94,8 @@ TEST_F(PtlSimClock, Clocks__go_on_from_real_to_virtual_time_and_back) {
   ASSERT_EQ(slept_ns.size(), 1u) << first.output;
   EXPECT_GE(slept_ns[0], puts_ns[0] - 92) << "sleeps of no length, until a put is there: no look_ns of polled memory";
   EXPECT_LT(slept_ns[0], puts_ns[0] + 300);
-  EXPECT_EQ(numbers_behind("slept", first.output), std::vector<double>{1'210'000'020'002}) << first.output;
-  EXPECT_EQ(numbers_behind("at_descriptors", first.output), std::vector<double>{140'000'000}) << first.output;
+  EXPECT_EQ(numbers_behind("slept", first.output), std::vector<double>{1'212'000'020'002}) << first.output;
+  EXPECT_EQ(numbers_behind("at_descriptors", first.output), std::vector<double>{200'000'000}) << first.output;
   const auto waited_ns = numbers_behind("clock", first.output);
   ASSERT_EQ(waited_ns.size(), 1u);
   EXPECT_GE(waited_ns[0], 1'000'000);

@@ -13,6 +13,8 @@
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/times.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 #include <utofu.h>
@@ -55,6 +57,9 @@ static void look_at_all(void) {
   check(us <= ns / 1000 && us + 10000000 > ns / 1000, "gettimeofday and clock_gettime differ");
   const long long seconds = time(NULL);
   check(seconds >= us / 1000000 && seconds < us / 1000000 + 10, "time and gettimeofday differ");
+  struct tms used;
+  const long long ticks = times(&used);
+  check(llabs(ticks / sysconf(_SC_CLK_TCK) - read_ns(CLOCK_MONOTONIC) / 1000000000) < 10, "times and clock_gettime");
 }
 
 #ifdef READS_COUNTER
@@ -89,6 +94,7 @@ static void put_and_sleep(unsigned long word) {
 static void sleep_in_each_way(void) {
   struct timespec length = {100, 1};
   struct timespec until;
+  const struct timeval two_seconds = {0, 2000000};
   const long long began_ns = read_ns(CLOCK_MONOTONIC);
   const long long cpu_ns = read_ns(CLOCK_PROCESS_CPUTIME_ID);
   check(sleep(1000) == 0 && usleep(20) == 0 && nanosleep(&length, NULL) == 0, "sleeping");
@@ -97,6 +103,8 @@ static void sleep_in_each_way(void) {
   until.tv_sec += 10;
   check(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == 0, "clock_nanosleep until");
   check(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == 0, "clock_nanosleep until it is");
+  struct timeval left = two_seconds;
+  check(select(0, NULL, NULL, NULL, &left) == 0, "more than a second of microseconds");
   printf("slept %lld ns\n", read_ns(CLOCK_MONOTONIC) - began_ns);
   check(read_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns < 60000000000, "CPU time is real");
 }
@@ -112,9 +120,41 @@ static struct timespec moment_in_ms(clockid_t clock, long ms) {
   return moment;
 }
 
+static void* wait_for_word(void* word) {
+  check(sem_wait(word) == 0, "sem_wait");
+  return NULL;
+}
+
+/// Waits in one of several ways until a moment, in vain.
+static void wait_in_vain(int way, const struct timespec* moment) {
+  static pthread_rwlock_t read_by_us = PTHREAD_RWLOCK_INITIALIZER;
+  mtx_t mutex;
+  mtx_t taken;
+  cnd_t condition;
+  sem_t word;
+  pthread_t thread;
+  check(mtx_init(&mutex, mtx_timed) == thrd_success && mtx_init(&taken, mtx_timed) == thrd_success, "mtx_init");
+  check(cnd_init(&condition) == thrd_success && sem_init(&word, 0, 0) == 0, "cnd_init, sem_init");
+  check(mtx_lock(&mutex) == thrd_success && mtx_lock(&taken) == thrd_success, "mtx_lock");
+  check(pthread_rwlock_rdlock(&read_by_us) == 0, "pthread_rwlock_rdlock");
+  check(pthread_create(&thread, NULL, wait_for_word, &word) == 0, "pthread_create");
+  if (way == 0) check(cnd_timedwait(&condition, &mutex, moment) == thrd_timedout, "cnd_timedwait");
+  if (way == 1) check(mtx_timedlock(&taken, moment) == thrd_timedout, "mtx_timedlock");
+  if (way == 2) check(pthread_rwlock_timedwrlock(&read_by_us, moment) == ETIMEDOUT, "pthread_rwlock_timedwrlock");
+  if (way == 3) {
+    check(pthread_rwlock_clockwrlock(&read_by_us, CLOCK_REALTIME, moment) == ETIMEDOUT, "pthread_rwlock_clockwrlock");
+  }
+  if (way == 4) check(pthread_timedjoin_np(thread, NULL, moment) == ETIMEDOUT, "pthread_timedjoin_np");
+  if (way == 5) {
+    check(pthread_clockjoin_np(thread, NULL, CLOCK_REALTIME, moment) == ETIMEDOUT, "pthread_clockjoin_np");
+  }
+  check(sem_post(&word) == 0 && pthread_join(thread, NULL) == 0, "the thread that waits for a word");
+  check(pthread_rwlock_unlock(&read_by_us) == 0, "pthread_rwlock_unlock");
+}
+
 /// Waits 20 ms of real time for what does not come, although its clock is long past that. Then its clock says so, too.
 static void wait_until_moments(void) {
-  enum { kWaits = 4 };
+  enum { kOwnWaits = 4, kWaits = kOwnWaits + 6 };
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static pthread_mutex_t taken = PTHREAD_MUTEX_INITIALIZER;
   static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
@@ -134,6 +174,7 @@ static void wait_until_moments(void) {
     }
     if (i == 2) check(sem_timedwait(&semaphore, &moment) == -1 && errno == ETIMEDOUT, "sem_timedwait");
     if (i == 3) check(pthread_mutex_timedlock(&taken, &moment) == ETIMEDOUT, "pthread_mutex_timedlock");
+    if (i >= kOwnWaits) wait_in_vain(i - kOwnWaits, &moment);
     pthread_mutex_unlock(&mutex);
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &after);
     const long long took_ns = (after.tv_sec - before.tv_sec) * 1000000000ll + after.tv_nsec - before.tv_nsec;
@@ -142,6 +183,10 @@ static void wait_until_moments(void) {
   }
   pthread_mutex_unlock(&taken);
 }
+
+/// What poll and ppoll are with _FORTIFY_SOURCE.
+extern int __poll_chk(struct pollfd*, nfds_t, int, size_t);
+extern int __ppoll_chk(struct pollfd*, nfds_t, const struct timespec*, const sigset_t*, size_t);
 
 /// Timeouts at descriptors, with which some programs sleep.
 static void wait_at_descriptors(void) {
@@ -157,6 +202,9 @@ static void wait_at_descriptors(void) {
   check(ppoll(NULL, 0, &same, NULL) == 0 && pselect(0, NULL, NULL, NULL, &same, NULL) == 0, "ppoll, pselect");
   check(select(0, NULL, NULL, NULL, &length) == 0 && length.tv_usec == 0, "select");
   check(epoll_wait(epoll, &event, 1, 20) == 0 && epoll_pwait(epoll, &event, 1, 20, NULL) == 0, "epoll_wait");
+  check(epoll_pwait2(epoll, &event, 1, &same, NULL) == 0, "epoll_pwait2");
+  check(__poll_chk(&end, 1, 20, sizeof end) == 0, "__poll_chk");
+  check(__ppoll_chk(&end, 1, &same, NULL, sizeof end) == 0, "__ppoll_chk");
   printf("waited at_descriptors %lld ns\n", read_ns(CLOCK_MONOTONIC) - began_ns);
   close(epoll);
   close(ends[0]);
