@@ -201,6 +201,8 @@ class OwnNoticeQueue {
   void drop() { ++head_; }
 
  private:
+  friend struct InspectedFields;  // What onlookers read (engine/inspect).
+
   struct Entry {
     Notice notice;
     std::uint64_t behind = 0;  ///< MessageReceiveQueue::posted when it was made.

@@ -12,7 +12,7 @@ namespace {
 
 auto key_of(const Finding& finding) {
   return std::tuple(finding.kind, process_key(finding.where), finding.object, process_key(finding.other), finding.got,
-                    finding.wanted, finding.lacks);
+                    finding.wanted, finding.lacks, finding.progress);
 }
 
 /// Portal table entries in which searches find nothing, again and again.

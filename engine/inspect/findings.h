@@ -50,6 +50,9 @@ struct Finding {
   std::uint64_t differing = 0;  ///< Bits in which they differ and which that entry does not ignore.
   std::uint64_t lacks = 0;      ///< Counts, steps or inputs that are lacking.
   std::string sentence;         ///< Without its full stop. Times in it differ from look to look.
+  /// Another one when something has come, or was read, where the finding says that nothing does. What goes on does not
+  /// hang, though it waits at each look.
+  std::uint64_t progress = 0;
 };
 
 /// Compares pictures with earlier ones of the same processes: what lasts, and who looks for something.

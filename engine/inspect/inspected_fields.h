@@ -71,6 +71,10 @@ struct InspectedFields {
   }
   static std::uint64_t entry_count(const TransmitCompleteQueue& tcq) { return tcq.entry_count_; }
   static std::uint64_t entry_count(const MessageReceiveQueue& mrq) { return mrq.entry_count_; }
+  // What has come to a queue, and what has been read.
+  static std::uint64_t passed(const TransmitCompleteQueue& tcq) { return tcq.next_ + tcq.oldest_; }
+  static std::uint64_t passed(const MessageReceiveQueue& mrq) { return mrq.posted() + mrq.read_count(); }
+  static std::uint64_t passed(const OwnNoticeQueue& own) { return own.head_ + own.tail_; }
 };
 
 }  // namespace portofu

@@ -54,10 +54,10 @@ Listed<EntryPicture> look_at_entries(FarMemory& memory, const MatchList* far) {
 }
 
 Listed<HeaderPicture> look_at_headers(FarMemory& memory, const UnexpectedList* far) {
-  return copy_list<HeaderPicture, UnexpectedHeader>(memory, far, &UnexpectedList::next,
-                                                    [](const UnexpectedHeader& header) {
-                                                      return HeaderPicture{header.key, header.rlength, header.complete};
-                                                    });
+  return copy_list<HeaderPicture, UnexpectedHeader>(
+      memory, far, &UnexpectedList::next, [](const UnexpectedHeader& header) {
+        return HeaderPicture{header.key, header.rlength, header.complete, header.order};
+      });
 }
 
 void look_at_portals(FarMemory& memory, const Interface& ni, InterfacePicture* picture) {
@@ -108,8 +108,8 @@ void look_at_queues(FarMemory& memory, const Interface& ni, InterfacePicture* pi
     seen.capacity = queue.capacity();
     seen.full = queue.is_full() && !InspectedFields::grows(queue);
     seen.lost = InspectedFields::has_lost(queue);
+    seen.oldest_place = InspectedFields::oldest_place(queue);
     if (const Copy<Event> oldest = seen.size != 0 ? memory.copy(InspectedFields::oldest(queue)) : Copy<Event>()) {
-      seen.oldest_place = InspectedFields::oldest_place(queue);
       seen.oldest_type = oldest->type;
       seen.oldest_fail = oldest->ni_fail_type;
       seen.oldest_bits = oldest->match_bits;
@@ -121,7 +121,8 @@ void look_at_queues(FarMemory& memory, const Interface& ni, InterfacePicture* pi
 
 void look_at_objects(FarMemory& memory, const Interface& ni, InterfacePicture* picture) {
   each_object(memory, ni.cts, [&](Handle handle, const CountingEvent& counter) {
-    picture->counters.push_back({handle, counter.success(), counter.failure(), look_at_triggers(memory, counter)});
+    picture->counters.push_back(
+        {handle, counter.success(), counter.failure(), look_at_triggers(memory, counter), counter.sets_on_duty()});
   });
   each_object(memory, ni.mds, [&](Handle handle, const MemoryDescriptor& md) {
     picture->descriptors.push_back({handle, md.eq_handle, md.ct_handle, md.options, md.pending});

@@ -167,6 +167,25 @@ void Feeders::keep_used_once() {
   }
 }
 
+std::uint64_t progress_of(const InterfacePicture& ni, WaitKind kind, Handle handle) {
+  const auto of = [handle](const auto& objects, auto its_handle) {
+    const auto found = std::ranges::find(objects, handle, its_handle);
+    return found != objects.end() ? found->progress() : 0;
+  };
+  return kind == WaitKind::kCounters ? of(ni.counters, &CounterPicture::handle) : of(ni.queues, &QueuePicture::handle);
+}
+
+std::uint64_t progress_of(const ProcessPicture& process) {
+  std::uint64_t sum = 0;
+  for (const InterfacePicture& ni : process.core.interfaces) {
+    for (const CounterPicture& counter : ni.counters) sum += counter.progress();
+    for (const QueuePicture& queue : ni.queues) sum += queue.progress();
+  }
+  for (const VcqPicture& vcq : process.core.vcqs) sum += vcq.tcq_progress + vcq.mrq_progress;
+  for (const GatePicture& gate : process.core.gates) sum += gate.rounds_passed;
+  return sum;
+}
+
 bool is_only_read(const EntryPicture& entry) { return (entry.options & (kEntryOpPut | kEntryOpGet)) == kEntryOpGet; }
 
 const char* expected_at(const EntryPicture& entry) { return is_only_read(entry) ? "a get" : "a message"; }

@@ -70,6 +70,11 @@ struct Feeders {
 /// @param kind  kCounters or kEventQueue
 Feeders feeders_of(const ProcessPicture& process, const InterfacePicture& ni, WaitKind kind, Handle handle);
 
+/// What has come to a counter or an event queue so far (Finding::progress).
+std::uint64_t progress_of(const InterfacePicture& ni, WaitKind kind, Handle handle);
+/// The same, to all that a process has.
+std::uint64_t progress_of(const ProcessPicture& process);
+
 /// Whether an entry is there to be read by others only.
 bool is_only_read(const EntryPicture& entry);
 /// "a message", "a get": what it is posted for.

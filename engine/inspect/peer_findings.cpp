@@ -130,7 +130,9 @@ void find_circles(const JobView& job, std::vector<Finding>* findings) {
       const std::size_t next = circle[(i + 1) % circle.size()];
       finding.object += (i != 0 ? ", " : "") + job.name(job.processes()[circle[i]].id());
       finding.sentence += i == 0 ? job.name(job.processes()[start].id()) + " waits for " : ", which waits for ";
-      finding.sentence += graph.edges().at(circle[i]).at(next) + (" of " + job.name(job.processes()[next].id()));
+      const WaitGraph::Edge& edge = graph.edges().at(circle[i]).at(next);
+      finding.sentence += edge.what + (" of " + job.name(job.processes()[next].id()));
+      finding.progress += edge.progress;
     }
     finding.sentence += ": a circle of " + std::to_string(circle.size());
     findings->push_back(std::move(finding));
@@ -153,9 +155,12 @@ void find_outside(const JobView& job, std::vector<Finding>* findings) {
     // If nobody's peer is known, everybody may be the one, unless there is another cause.
     if (waiters.empty() && (is_explained || !graph.edges().empty())) continue;
     const bool is_one = !waiters.empty() && waiters.find(',') == std::string::npos;
-    if (waiters.empty()) waiters = "others";
     ++told;
     Finding finding;
+    for (const ProcessPicture& other : job.processes()) {
+      if (waiters.empty() ? other.is_waiting() : graph.waits_for(other, i)) finding.progress += progress_of(other);
+    }
+    if (waiters.empty()) waiters = "others";
     finding.kind = FindingKind::kOutside;
     finding.where = process.id();
     finding.sentence = job.name(process.id()) + " (process " + std::to_string(process.descriptor.os_pid) +

@@ -39,6 +39,7 @@ struct HeaderPicture {
   MatchKey key;
   std::uint64_t rlength = 0;
   bool complete = false;
+  std::uint64_t order = 0;  ///< In its list, where no other one has ever the same.
 };
 
 struct PortalPicture {
@@ -72,6 +73,9 @@ struct CounterPicture {
   std::uint64_t success = 0;
   std::uint64_t failure = 0;
   Listed<TriggerPicture> waiting;  ///< By threshold.
+  std::uint64_t sets = 0;          ///< How often the program has set it.
+
+  std::uint64_t progress() const { return 3 * success + 5 * failure + 7 * sets; }
 };
 
 struct QueuePicture {
@@ -80,11 +84,13 @@ struct QueuePicture {
   std::uint64_t capacity = 0;
   bool full = false;               ///< The next event pushes out the oldest, or disables what has flow control.
   bool lost = false;               ///< Events were lost, and nobody was told yet.
-  std::uint64_t oldest_place = 0;  ///< Another one, as long as no event is read.
+  std::uint64_t oldest_place = 0;  ///< Another one when an event has been read.
   EventKind oldest_type = EventKind::kGet;
   NiFail oldest_fail = NiFail::kOk;
   std::uint64_t oldest_bits = 0;
   ProcessId oldest_from{};  ///< As events show it; {0, 0}: of an event that has no initiator.
+
+  std::uint64_t progress() const { return oldest_place + size; }
 };
 
 struct DescriptorPicture {
@@ -158,6 +164,8 @@ struct VcqPicture {
   FailedCommunication last_failed;
   std::uint64_t astray_steps = 0;  ///< Not in session mode, and got them all the same.
   ProcessId astray_from;           ///< Who sent the last of them.
+  std::uint64_t tcq_progress = 0;  ///< Entries taken, and entries read.
+  std::uint64_t mrq_progress = 0;  ///< Notices made, and notices read.
 };
 
 struct GatePicture {

@@ -89,8 +89,8 @@ void carry(Archive& archive, PortalPicture& portal) {
 
 template <class Archive>
 void carry(Archive& archive, CounterPicture& counter) {
-  auto& [handle, success, failure, waiting] = counter;
-  go_through(archive, handle, success, failure, waiting);
+  auto& [handle, success, failure, waiting, sets] = counter;
+  go_through(archive, handle, success, failure, waiting, sets);
 }
 
 template <class Archive>
@@ -102,9 +102,9 @@ void carry(Archive& archive, InterfacePicture& ni) {
 template <class Archive>
 void carry(Archive& archive, VcqPicture& vcq) {
   auto& [id, session, tcq_unread, tcq_entries, mrq_unread, mrq_entries, delayed, steps, waiting, failed, astray,
-         astray_from] = vcq;
+         astray_from, tcq_progress, mrq_progress] = vcq;
   go_through(archive, id, session, tcq_unread, tcq_entries, mrq_unread, mrq_entries, delayed, steps, waiting, failed,
-             astray, astray_from);
+             astray, astray_from, tcq_progress, mrq_progress);
 }
 
 template <class Archive>

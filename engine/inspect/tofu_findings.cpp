@@ -57,7 +57,8 @@ void judge_unread(const JobView& job, const ProcessPicture& process, const VcqPi
   finding.kind = FindingKind::kNoticesUnread;
   finding.where = process.id();
   finding.object = vcq_name(vcq.id);
-  finding.lacks = vcq.mrq_unread;  // So it lasts only if nothing is read.
+  finding.lacks = vcq.mrq_unread;
+  finding.progress = vcq.mrq_progress;
   finding.sentence = job.name(process.id()) + " polls, and does not read the MRQ of " + finding.object +
                      ", where notices wait: " + std::to_string(vcq.mrq_unread);
   findings->push_back(std::move(finding));
@@ -72,6 +73,7 @@ void judge_delayed(const JobView& job, const ProcessPicture& process, const VcqP
   finding.where = process.id();
   finding.object = vcq_name(vcq.id);
   finding.lacks = vcq.delayed;
+  finding.progress = vcq.tcq_progress;
   finding.sentence = "descriptors of " + finding.object + " of " + job.name(process.id()) +
                      " that UTOFU_ONESIDED_FLAG_DELAY_START holds back: " + std::to_string(vcq.delayed) +
                      "; one without the flag, or utofu_post_toq, starts them";
@@ -108,9 +110,10 @@ void judge_vcq(const JobView& job, const ProcessPicture& process, const VcqPictu
                          lacks,
                          "descriptors of " + name + " that wait in session mode: " + std::to_string(vcq.waiting.size) +
                              "; steps that the next lacks: " + std::to_string(lacks) +
-                             ", which puts with session progress steps (SPS) bring" + astray_text(job)});
+                             ", which puts with session progress steps (SPS) bring" + astray_text(job),
+                         vcq.steps});
   }
-  const auto judge_queue = [&](const char* queue, std::uint64_t unread, std::uint64_t entries) {
+  const auto judge_queue = [&](const char* queue, std::uint64_t unread, std::uint64_t entries, std::uint64_t progress) {
     if (entries == 0 || unread < entries) return;
     findings->push_back({FindingKind::kQueueFull,
                          process.id(),
@@ -121,10 +124,11 @@ void judge_vcq(const JobView& job, const ProcessPicture& process, const VcqPictu
                          0,
                          0,
                          std::string("the ") + queue + " of " + name + " is full: " + std::to_string(unread) +
-                             " entries are not read; utofu_poll_" + (queue[0] == 'T' ? "tcq" : "mrq") + " makes room"});
+                             " entries are not read; utofu_poll_" + (queue[0] == 'T' ? "tcq" : "mrq") + " makes room",
+                         progress});
   };
-  judge_queue("TCQ", vcq.tcq_unread, vcq.tcq_entries);
-  judge_queue("MRQ", vcq.mrq_unread, vcq.mrq_entries);
+  judge_queue("TCQ", vcq.tcq_unread, vcq.tcq_entries, vcq.tcq_progress);
+  judge_queue("MRQ", vcq.mrq_unread, vcq.mrq_entries, vcq.mrq_progress);
 }
 
 /// A loop that looks at a TCQ or an MRQ, where nothing is.
@@ -148,6 +152,8 @@ void judge_loop(const JobView& job, const ProcessPicture& process, const PollPic
   finding.kind = is_tcq ? FindingKind::kNoAnswerDue : FindingKind::kEventLacks;
   finding.where = process.id();
   finding.object = (is_tcq ? "TCQ of " : "MRQ of ") + vcq_name(poll.seen.object);
+  const auto seen = std::ranges::find(process.core.vcqs, poll.seen.object, &VcqPicture::id);
+  if (seen != process.core.vcqs.end()) finding.progress = is_tcq ? seen->tcq_progress : seen->mrq_progress;
   finding.sentence = job.name(process.id()) + " looks again and again at the " + finding.object;
   const auto is_elsewhere = [&poll](const VcqPicture& vcq) {
     return vcq.id != poll.seen.object && vcq.tcq_unread != 0;
@@ -155,6 +161,7 @@ void judge_loop(const JobView& job, const ProcessPicture& process, const PollPic
   const auto elsewhere = std::ranges::find_if(process.core.vcqs, is_elsewhere);
   if (is_tcq && elsewhere != process.core.vcqs.end()) {
     finding.kind = FindingKind::kNoticesUnread;
+    finding.progress += elsewhere->tcq_progress;
     finding.sentence += ", where nothing is to come, and not at the TCQ of " + vcq_name(elsewhere->id) +
                         ", where entries wait: " + std::to_string(elsewhere->tcq_unread);
     findings->push_back(std::move(finding));
@@ -209,6 +216,7 @@ void judge_gate(const JobView& job, const ProcessPicture& process, const GatePic
   finding.where = process.id();
   finding.object = gate_name(gate.id);
   finding.lacks = static_cast<std::uint64_t>(inputs.lacks_signal) + static_cast<std::uint64_t>(inputs.lacks_packet);
+  finding.progress = gate.rounds_passed;
   finding.sentence = finding.object + " of " + job.name(process.id()) + " lacks ";
   if (inputs.lacks_packet) {
     finding.other = job.owner_of_gate(gate.remote_source);

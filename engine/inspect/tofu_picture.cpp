@@ -14,6 +14,8 @@ VcqPicture picture_of(FarMemory& memory, const VirtualControlQueue& vcq, Depth d
   seen.tcq_entries = InspectedFields::entry_count(vcq.tcq);
   seen.mrq_unread = vcq.unread_notices();
   seen.mrq_entries = InspectedFields::entry_count(vcq.mrq);
+  seen.tcq_progress = InspectedFields::passed(vcq.tcq);
+  seen.mrq_progress = InspectedFields::passed(vcq.mrq) + InspectedFields::passed(vcq.direct.notices);
   seen.delayed = vcq.delayed.size();
   seen.steps = vcq.steps.success();
   seen.last_failed = vcq.last_failed;

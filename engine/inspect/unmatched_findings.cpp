@@ -160,6 +160,7 @@ class HeaderList {
     finding.object = portal_name(portal_.pt_index);
     finding.other = JobView::physical(ni_, header.key.source);
     finding.got = header.key.match_bits;
+    finding.progress = header.order;
     finding.sentence = "a header of " + message_text(job_, ni_, header.key) + " waits unexpected at " +
                        job_.name(process_.id()) + ", " + finding.object;
     return finding;
@@ -319,6 +320,7 @@ void find_full_queues(const JobView& job, std::vector<Finding>* findings) {
         finding.kind = queue.lost ? FindingKind::kEventsLost : FindingKind::kQueueFull;
         finding.where = process.id();
         finding.object = event_queue_name(queue.handle);
+        finding.progress = queue.oldest_place;
         finding.sentence = finding.object + " of " + job.name(process.id()) +
                            (queue.lost ? " has lost events" : " is full") + ": " + std::to_string(queue.size) +
                            " events wait, and it has room for " + std::to_string(queue.capacity);

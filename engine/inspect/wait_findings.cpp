@@ -142,7 +142,6 @@ class CounterWait {
   void judge_loop(std::vector<Finding>* findings) const {
     if (counter_.failure != 0) return;
     Finding finding = begin();
-    finding.got = counter_.success;
     finding.sentence += " looks again and again at " + finding.object + ", which has " +
                         std::to_string(counter_.success) + cause_text();
     findings->push_back(std::move(finding));
@@ -155,6 +154,7 @@ class CounterWait {
     finding.where = process_.id();
     finding.object = counter_name(counter_.handle);
     finding.other = only_source(ni_, feeders_);
+    finding.progress = counter_.progress();
     finding.sentence = job_.name(process_.id());
     return finding;
   }
@@ -210,6 +210,8 @@ class QueueWait {
     ++count_;
     Cause cause = cause_of(*ni, feeders);
     cause.queue = handle;
+    cause.progress = progress_of(*ni, WaitKind::kEventQueue, handle);
+    progress_ += cause.progress;
     if (cause.weight > best_.weight) best_ = std::move(cause);
   }
 
@@ -225,7 +227,9 @@ class QueueWait {
     Finding finding;
     finding.kind = best_.kind;
     finding.where = process_.id();
-    finding.object = count_ > 1 && best_.weight == kUsedOnce ? event_queue_name(best_.queue) : object_;
+    const bool is_one = count_ > 1 && best_.weight == kUsedOnce;
+    finding.object = is_one ? event_queue_name(best_.queue) : object_;
+    finding.progress = is_one ? best_.progress : progress_;
     finding.other = best_.source;
     finding.sentence = job_.name(process_.id()) + how + " for an event of " + finding.object + "; " + best_.text;
     findings->push_back(std::move(finding));
@@ -240,6 +244,7 @@ class QueueWait {
     std::string text;
     ProcessId source;
     Handle queue = 0;
+    std::uint64_t progress = 0;
   };
 
   Cause cause_of(const InterfacePicture& ni, const Feeders& feeders) const {
@@ -247,34 +252,31 @@ class QueueWait {
       Feeders used_once = feeders;
       if (several_) used_once.keep_used_once();
       return {used_once.has_used_once() ? kUsedOnce : kUsedOnce - 1, FindingKind::kEventLacks,
-              "it logs" + entries_text(job_, ni, used_once), only_source(ni, used_once), 0};
+              "it logs" + entries_text(job_, ni, used_once), only_source(ni, used_once)};
     }
-    if (feeders.overflow) return {2, FindingKind::kEventLacks, "it logs messages of an overflow list", {}, 0};
+    if (feeders.overflow) return {2, FindingKind::kEventLacks, "it logs messages of an overflow list", {}};
     if (feeders.mute_entry != nullptr)
       return {4,
               FindingKind::kNothingCounts,
               mute_text(ni, feeders) +
                   " makes no event of a message that succeeds: PTL_ME_EVENT_COMM_DISABLE or "
                   "PTL_ME_EVENT_SUCCESS_DISABLE",
-              {},
-              0};
+              {}};
     const auto is_mute = [](const DescriptorPicture* md) { return (md->options & kMdEventSuccessDisable) != 0; };
     if (!feeders.descriptors.empty() && std::ranges::all_of(feeders.descriptors, is_mute))
       return {3,
               FindingKind::kNothingCounts,
               "memory descriptor " + hex_text(feeders.descriptors.front()->handle) +
                   " makes no event of an operation that succeeds: PTL_MD_EVENT_SUCCESS_DISABLE",
-              {},
-              0};
+              {}};
     const std::string ack = std::string("no operation waits for an answer: ") + kWasAckAskedFor;
     if (feeders.portals.empty())
-      return {0, FindingKind::kNoAnswerDue, "no portal table entry logs there, and " + ack, {}, 0};
+      return {0, FindingKind::kNoAnswerDue, "no portal table entry logs there, and " + ack, {}};
     return {1,
             FindingKind::kNoAnswerDue,
             "portal table entry " + std::to_string(feeders.portals.front()->pt_index) +
                 " logs there, where no entry is posted" + (feeders.descriptors.empty() ? "" : ", and " + ack),
-            {},
-            0};
+            {}};
   }
 
   const JobView& job_;
@@ -282,6 +284,7 @@ class QueueWait {
   const bool several_;
   std::string object_;
   int count_ = 0;
+  std::uint64_t progress_ = 0;  ///< Of all queues.
   bool answers_due_ = false;
   Cause best_;
 };
@@ -340,6 +343,7 @@ void find_lacking_triggers(const JobView& job, const WaitGraph& graph, const Pro
       finding.where = process.id();
       finding.object = counter_name(counter.handle);
       finding.other = only_source(ni, feeders);
+      finding.progress = counter.progress();
       finding.lacks = threshold - counter.success;
       finding.sentence = "triggered operations of " + job.name(process.id()) + " that wait for " + finding.object +
                          ": " + std::to_string(counter.waiting.size) + "; the next needs " + std::to_string(threshold) +
@@ -414,7 +418,7 @@ void find_unread(const JobView& job, const ProcessPicture& process, std::vector<
       finding.where = process.id();
       finding.object = is_fabric ? "completion queue " + hex_text(queue.handle) : event_queue_name(queue.handle);
       finding.lacks = queue.size;
-      finding.got = queue.oldest_place;  // So it lasts only if nothing is read.
+      finding.progress = queue.oldest_place;
       finding.sentence = job.name(process.id());
       if (is_error) {
         finding.sentence += " does not read an error that waits in " + finding.object + " (fi_cq_readerr)";

@@ -49,15 +49,18 @@ const std::size_t* WaitGraph::place_of(ProcessId id) const {
 }
 
 std::string WaitGraph::waiters(std::size_t place) const {
-  const ProcessId id = job_.processes()[place].id();
   std::string names;
-  for (std::size_t i = 0; i < job_.processes().size(); ++i) {
-    const auto out = edges_.find(i);
-    const bool waits = out != edges_.end() && out->second.contains(place);
-    if (waits || has_unfinished_to(job_.processes()[i], id))
-      names += (names.empty() ? "" : ", ") + job_.name(job_.processes()[i].id());
+  for (const ProcessPicture& other : job_.processes()) {
+    if (waits_for(other, place)) names += (names.empty() ? "" : ", ") + job_.name(other.id());
   }
   return names;
+}
+
+bool WaitGraph::waits_for(const ProcessPicture& process, std::size_t place) const {
+  const std::size_t* const from = place_of(process.id());
+  const auto out = from != nullptr ? edges_.find(*from) : edges_.end();
+  return (out != edges_.end() && out->second.contains(place)) ||
+         has_unfinished_to(process, job_.processes()[place].id());
 }
 
 std::vector<std::size_t> WaitGraph::circle_of(std::size_t start) const {
@@ -66,7 +69,7 @@ std::vector<std::size_t> WaitGraph::circle_of(std::size_t start) const {
   for (next.push(start); !next.empty(); next.pop()) {
     const auto out = edges_.find(next.front());
     if (out == edges_.end()) continue;
-    for (const auto& [to, what] : out->second) {
+    for (const auto& [to, edge] : out->second) {
       if (to == start) return way_to(next.front(), start, came_from);
       if (to > start && came_from.try_emplace(to, next.front()).second) next.push(to);
     }
@@ -77,7 +80,7 @@ std::vector<std::size_t> WaitGraph::circle_of(std::size_t start) const {
 void WaitGraph::add_edges_of(std::size_t from) {
   const ProcessPicture& process = job_.processes()[from];
   for (const OperationPicture& operation : process.core.operations) {
-    if (operation.lasts) add(from, operation.target, "an answer");
+    if (operation.lasts) add(from, operation.target, {"an answer", 0});
   }
   for (const SleepPicture& sleep : process.core.sleeps) {
     const auto objects = sleep.subject.objects();
@@ -93,7 +96,8 @@ void WaitGraph::add_gates(std::size_t from) {
   for (const GatePicture& gate : job_.processes()[from].core.gates) {
     const bool lacks = gate.remote_source != BarrierGate::kNoGate && !gate.has_packet;
     const bool has_begun = gate.is_start ? gate.started : gate.has_signal;
-    if (lacks && has_begun) add(from, job_.owner_of_gate(gate.remote_source), "a packet of a barrier gate");
+    if (lacks && has_begun)
+      add(from, job_.owner_of_gate(gate.remote_source), {"a packet of a barrier gate", gate.rounds_passed});
   }
 }
 
@@ -110,7 +114,7 @@ void WaitGraph::add_sources(std::size_t from, WaitKind kind, Handle handle) {
     awaited_[from].push_back({ni, feeders.portals[i]->pt_index, feeders.entries[i]});
   if (std::ranges::any_of(feeders.entries, is_anybodys)) return;
   for (const EntryPicture* entry : feeders.entries) {
-    add(from, JobView::wanted_source(*ni, entry->criteria), expected_at(*entry));
+    add(from, JobView::wanted_source(*ni, entry->criteria), {expected_at(*entry), progress_of(*ni, kind, handle)});
   }
 }
 
@@ -118,7 +122,7 @@ void WaitGraph::add_sources(std::size_t from, WaitKind kind, Handle handle) {
 /// is of that one. What an entry gets that stays is awaited, or not; one that is used once was posted to be used.
 void WaitGraph::add_polled(std::size_t from) {
   const ProcessPicture& process = job_.processes()[from];
-  std::map<std::uint64_t, std::pair<ProcessId, const char*>> sources;
+  std::map<std::uint64_t, std::pair<ProcessId, Edge>> sources;
   for (const PollPicture& poll : process.core.polls) {
     const auto handle = static_cast<Handle>(poll.seen.object);
     const bool is_portals = poll.seen.kind == WaitKind::kEventQueue || poll.seen.kind == WaitKind::kCounters;
@@ -131,17 +135,18 @@ void WaitGraph::add_polled(std::size_t from) {
       const EntryPicture* const entry = feeders.entries[i];
       awaited_[from].push_back({ni, feeders.portals[i]->pt_index, entry});
       const ProcessId source = JobView::wanted_source(*ni, entry->criteria);
-      sources[process_key(source)] = {source, expected_at(*entry)};
+      const Edge edge{expected_at(*entry), progress_of(*ni, poll.seen.kind, handle)};
+      sources.insert_or_assign(process_key(source), std::pair(source, edge));
     }
   }
   if (sources.size() != 1) return;
-  const auto& [source, what] = sources.begin()->second;
-  if (source != ProcessId{}) add(from, source, what);
+  const auto& [source, edge] = sources.begin()->second;
+  if (source != ProcessId{}) add(from, source, edge);
 }
 
-void WaitGraph::add(std::size_t from, ProcessId to, const char* what) {
+void WaitGraph::add(std::size_t from, ProcessId to, const Edge& edge) {
   const auto place = places_.find(process_key(to));
-  if (place != places_.end() && place->second != from) edges_[from].try_emplace(place->second, what);
+  if (place != places_.end() && place->second != from) edges_[from].try_emplace(place->second, edge);
 }
 
 }  // namespace portofu

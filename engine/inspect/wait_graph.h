@@ -12,8 +12,13 @@ namespace portofu {
 
 class WaitGraph {
  public:
-  /// Of each process, by its place in the job, whom it waits for, and for what: "a message", "an answer".
-  using Edges = std::map<std::size_t, std::map<std::size_t, const char*>>;
+  /// That a process waits for another one.
+  struct Edge {
+    const char* what;        ///< "a message", "an answer".
+    std::uint64_t progress;  ///< Of where that would come to (Finding::progress).
+  };
+  /// Of each process, by its place in the job, whom it waits for.
+  using Edges = std::map<std::size_t, std::map<std::size_t, Edge>>;
 
   explicit WaitGraph(const JobView& job);
 
@@ -25,7 +30,10 @@ class WaitGraph {
   /// The place of a process in the job. @return nullptr if it was not seen
   const std::size_t* place_of(ProcessId id) const;
 
-  /// "rank 0, rank 2": who waits for the process, or has something under way to it. @return empty: nobody
+  /// Whether a process waits for the one at a place, or has something under way to it.
+  bool waits_for(const ProcessPicture& process, std::size_t place) const;
+
+  /// "rank 0, rank 2": who does. @return empty: nobody
   std::string waiters(std::size_t place) const;
 
   /// The shortest way from a process back to itself, by processes behind it only, so that each circle is found once.
@@ -37,7 +45,7 @@ class WaitGraph {
   void add_sources(std::size_t from, WaitKind kind, Handle handle);
   void add_polled(std::size_t from);
   void add_gates(std::size_t from);
-  void add(std::size_t from, ProcessId to, const char* what);
+  void add(std::size_t from, ProcessId to, const Edge& edge);
 
   /// An entry that a process waits at.
   struct Awaited {

@@ -44,7 +44,7 @@ void find_held_words(const JobView& job, std::vector<Finding>* findings) {
       finding.kind = FindingKind::kWordHeld;
       finding.where = who;
       finding.object = word_text(tried.use.word) + " of " + job.name(owner.id());
-      finding.got = last != nullptr ? last->changed : 0;  // So it lasts only if nobody changes the word.
+      finding.progress = last != nullptr ? last->changed : 0;
       finding.sentence = job.name(who) + " has tried " + since_text(tried.use.since_ns) + " to compare and swap " +
                          finding.object + ", and finds another value each time";
       if (last != nullptr) {

@@ -10,7 +10,7 @@
 #include "tests/process/command_output.h"
 #include "tests/process/launcher.h"
 #include "tests/process/own_node.h"
-#include "tests/process/planted_astray.h"
+#include "tests/process/planted_traffic.h"
 
 namespace portofu {
 namespace {
@@ -469,11 +469,25 @@ TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
   }
 }
 
+// What goes on does not hang, though everybody waits for somebody at each look.
+TEST(PtlInfoExplain, Traffic__gives_no_finding) {
+  for (const char* kind : {"counts waits", "counts looks", "counts sets", "events waits", "events looks", "triggers",
+                           "unexpected", "notices", "gates"}) {
+    const OwnNode node;
+    const Program program(node, std::string("traffic ") + kind, 2);
+    for (int look = 0; look < 3; ++look) {
+      const Explained explained(node.nid());
+      EXPECT_EQ(explained.processes().size(), 2u) << explained.text();
+      EXPECT_TRUE(explained.is_silent()) << kind << ": " << explained.findings();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace portofu
 
 int main(int argc, char** argv) {
-  portofu::play_if_asked(portofu::play_any_planted);
+  portofu::play_if_asked(portofu::play_planted_or_traffic);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

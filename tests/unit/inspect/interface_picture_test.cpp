@@ -70,6 +70,27 @@ TEST_F(InterfacePictureTest, Event__has_a_place_of_its_own_though_the_queue_ran_
   EXPECT_NE(look().queues.at(0).oldest_place, first);
 }
 
+TEST_F(InterfacePictureTest, Queue__shows_that_events_have_come_although_all_are_read) {
+  append(entry());
+  const std::uint64_t first = look().queues.at(0).progress();
+  EXPECT_EQ(look().queues.at(0).progress(), first);
+  receive(put_header(4));
+  const std::uint64_t second = look().queues.at(0).progress();
+  EXPECT_NE(second, first);
+  kinds();
+  EXPECT_EQ(look().queues.at(0).size, 0u);
+  EXPECT_NE(look().queues.at(0).progress(), first);
+}
+
+TEST_F(InterfacePictureTest, Headers__with_the_same_bits_are_told_apart) {
+  append(entry(kPutsAndGets, ListKind::kOverflow));
+  receive(put_header(4));
+  receive(put_header(4));
+  const PortalPicture seen = look().portals[0];
+  ASSERT_EQ(seen.unexpected.items.size(), 2u);
+  EXPECT_NE(seen.unexpected.items[0].order, seen.unexpected.items[1].order);
+}
+
 TEST_F(InterfacePictureTest, Search__that_found_nothing_is_seen) {
   EntryRequest search = entry();
   search.criteria.match_bits = kBits + 1;

@@ -60,6 +60,25 @@ TEST(TofuPicture, Queues_and_gates__are_seen) {
   EXPECT_EQ(quick.vcqs[0].mrq_unread, 1u);
   EXPECT_TRUE(quick.vcqs[0].waiting.items.empty());
   EXPECT_TRUE(quick.gates.empty());
+
+  const auto progress = [&own, &tofu] {
+    CorePicture look;
+    look_at_tofu(*own, &tofu, &look);
+    return std::pair(look.vcqs.at(0).tcq_progress, look.vcqs.at(0).mrq_progress);
+  };
+  const auto before = progress();
+  EXPECT_EQ(before, progress());
+  Notice notice;
+  ASSERT_TRUE(vcq.read_notice(&notice));
+  EXPECT_NE(before.second, progress().second);
+  EXPECT_EQ(before.first, progress().first);
+  vcq.tcq.take_done(nullptr);
+  const std::uint64_t taken = progress().first;
+  EXPECT_NE(before.first, taken);
+  void* data = nullptr;
+  NiFail fail = NiFail::kOk;
+  ASSERT_TRUE(vcq.tcq.read(&data, &fail));
+  EXPECT_NE(taken, progress().first);
 }
 
 }  // namespace

@@ -28,9 +28,9 @@ class WaitGraphLoops : public testing::Test {
 
 TEST_F(WaitGraphLoops, Receive_of_one__waits_for_that_one) {
   ASSERT_TRUE(edges().contains(0));
-  EXPECT_STREQ(edges().at(0).at(1), "a message");
+  EXPECT_STREQ(edges().at(0).at(1).what, "a message");
   portal_.priority.items[0].options = kEntryUseOnce | kEntryOpGet;
-  EXPECT_STREQ(edges().at(0).at(1), "a get");
+  EXPECT_STREQ(edges().at(0).at(1).what, "a get");
   job_[0].core.polls[0].goes_on = false;
   EXPECT_TRUE(edges().empty());
 }
@@ -69,7 +69,7 @@ TEST(WaitGraphGates, Barrier_that_has_begun__waits_for_the_process_whose_packet_
   EXPECT_TRUE(edges().empty()) << "it has not begun";
   gate.has_signal = true;
   ASSERT_TRUE(edges().contains(0));
-  EXPECT_STREQ(edges().at(0).at(1), "a packet of a barrier gate");
+  EXPECT_STREQ(edges().at(0).at(1).what, "a packet of a barrier gate");
   gate.has_packet = true;
   EXPECT_TRUE(edges().empty());
 }
