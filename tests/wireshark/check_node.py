@@ -21,7 +21,7 @@ import tshark
 sys.path.insert(0, str(tshark.ROOT / "tests/readme"))
 import run_examples  # pylint: disable=wrong-import-position
 
-FIELDS = ("portofu.capture.kind", "portofu.capture.direction", "portofu.capture.medium", "portofu.type",
+FIELDS = ("portofu", "portofu.capture.kind", "portofu.capture.direction", "portofu.capture.medium", "portofu.type",
           "portofu.flags.answer_wanted", "portofu.match_bits", "portofu.length", "portofu.payload",
           "portofu.request_in", "portofu.response_in", "portofu.expert.short", "portofu.expert.unknown",
           "portofu.expert.version", "_ws.lua.error")
@@ -52,6 +52,8 @@ def captured(directory, home):
 def common_problems(packets):
     """What holds for every capture of all processes of a job."""
     for number, packet in enumerate(packets, 1):
+        if not packet["portofu"]:
+            yield f"packet {number} is not shown by the filter portofu"
         for field in FIELDS[-4:]:
             if packet[field]:
                 yield f"packet {number}: {field} {packet[field]}"

@@ -585,8 +585,7 @@ DissectorTable.get("tcp.port"):add_for_decode_as(stream)
 -- Captures of the engine have the link type that is free for such uses.
 local record = Proto("portofu_capture", "Portofu, as a process has seen it")
 function record.dissector(tvb, pinfo, root)
-  pinfo.cols.protocol = "Portofu"
-  dissect_record(context(tvb, pinfo), root:add(record, tvb()), tvb)
+  dissect_record(context(tvb, pinfo), begin(tvb, pinfo, root), tvb)
   return tvb:len()
 end
 DissectorTable.get("wtap_encap"):add(wtap.USER0, record)
