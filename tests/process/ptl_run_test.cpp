@@ -236,6 +236,34 @@ TEST(PtlRun, Label__carries_much_and_long_lines) {
   EXPECT_EQ(exes, 600'000u);
 }
 
+/// Of a shell that runs it with these redirections. @return what the shell prints
+std::string redirected(const std::string& rank, const std::string& redirection) {
+  Launcher launcher(
+      {"/bin/sh", "-c", "{ " PORTOFU_PTL_RUN " --label -n 2 sh -c '" + rank + "'; echo =$? >&2; } " + redirection});
+  EXPECT_EQ(launcher.wait_status(), 0);
+  return launcher.output();
+}
+
+TEST(PtlRun, Output__that_nobody_takes_ends_the_job) {
+  const std::string gone = redirected("while :; do echo line; done", "| head -1");
+  EXPECT_TRUE(contains(gone, "ptl_run: standard output cannot be written: Broken pipe; ending the others\n")) << gone;
+  EXPECT_TRUE(contains(gone, "=141\n")) << gone;
+  const std::string full = redirected("echo line", ">/dev/full");
+  EXPECT_TRUE(contains(full, "ptl_run: standard output cannot be written: No space left on device")) << full;
+  EXPECT_TRUE(contains(full, "=125\n")) << full;
+}
+
+TEST(PtlRun, Output__that_is_closed_harms_nothing) {
+  EXPECT_EQ(redirected("echo line", ">&-"), "=0\n");
+  EXPECT_EQ(redirected("echo line", "<&- >&-"), "=0\n");
+}
+
+TEST(PtlRun, Label__of_who_goes_on_keeps_the_job_no_longer) {
+  const std::string daemon = "setsid sh -c 'while :; do echo line; done' & sleep 0.2";
+  Launcher launcher({PORTOFU_PTL_RUN, "--label", "-n", "1", "sh", "-c", daemon});
+  EXPECT_EQ(launcher.wait_status(), 0);
+}
+
 TEST(PtlRun, Job_key__differs_between_jobs_and_one_that_is_given_stays) {
   const auto key = [] {
     Launcher launcher(with_shell(1, "echo $PORTOFU_JOB_KEY"));

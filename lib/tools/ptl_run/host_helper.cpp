@@ -251,10 +251,7 @@ void HostHelper::reap_ranks() {
     guard_.remove(rank.process->pid());
     while (take_pmi(rank, rank_number(i))) {  // Its last words may explain its end. It sends no more.
     }
-    for (LineRelay* relay : {rank.output.get(), rank.error.get()}) {
-      while (relay->carry()) {
-      }
-    }
+    for (LineRelay* relay : {rank.output.get(), rank.error.get()}) relay->carry_rest();
     stream_->send(FrameKind::kEnded, static_cast<std::uint32_t>(rank_number(i)),
                   pack_numbers(end.by_signal ? 1 : 0, end.number));
   }

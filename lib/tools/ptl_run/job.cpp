@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -106,7 +107,7 @@ bool Job::start_ranks() {
     rank.pid = rank.process->pid();
     if (options_.label) {
       const std::string label = '[' + std::to_string(number) + "] ";
-      const auto writer = [](int fd) { return [fd](std::string_view text) { write_all(fd, text); }; };
+      const auto writer = [this](int fd) { return [this, fd](std::string_view text) { put_out(fd, text); }; };
       relays_.push_back(std::make_unique<LineRelay>(rank.process->output_fd(), writer(STDOUT_FILENO), label));
       relays_.push_back(std::make_unique<LineRelay>(rank.process->error_fd(), writer(STDERR_FILENO), label));
     }
@@ -229,6 +230,17 @@ void Job::obey(const PmiOutcome& outcome) {
   if (outcome.ends_job) end_all(outcome.exit_status, outcome.complaint);
 }
 
+/// Writes what ranks have written. A job whose output nobody takes ends, as its ranks would if they wrote it
+/// themselves.
+void Job::put_out(int fd, std::string_view text) {
+  if (output_lost_ && fd == STDOUT_FILENO) return;
+  const int error = write_all(fd, text);
+  if (error == 0 || fd != STDOUT_FILENO) return;  // That standard error is lost can be told nobody.
+  output_lost_ = true;
+  end_all(error == EPIPE ? 128 + SIGPIPE : kLauncherFailed,
+          std::string("standard output cannot be written: ") + std::strerror(error));
+}
+
 // ---- The end -------------------------------------------------------------------------------------------------------
 
 void Job::reap_ranks() {
@@ -277,10 +289,7 @@ void Job::kill_late_ranks() {
 
 void Job::drain_output() {
   // What descendants that go on may still write is theirs.
-  for (const auto& relay : relays_) {
-    while (relay->carry()) {
-    }
-  }
+  for (const auto& relay : relays_) relay->carry_rest();
 }
 
 /// @param to_ours  false: not to a rank that shares our process group

@@ -93,8 +93,8 @@ void Job::take_frame(HostLink& link, const Frame& frame) {
   const bool numbers = unpack_numbers(frame.payload, &first, &second);
   switch (frame.kind) {
     case FrameKind::kPmi: take_requests(rank, number, frame.payload); return;
-    case FrameKind::kOutput: return write_all(STDOUT_FILENO, frame.payload);
-    case FrameKind::kError: return write_all(STDERR_FILENO, frame.payload);
+    case FrameKind::kOutput: return put_out(STDOUT_FILENO, frame.payload);
+    case FrameKind::kError: return put_out(STDERR_FILENO, frame.payload);
     case FrameKind::kStarted:
       if (!numbers) break;
       rank.pid = first;

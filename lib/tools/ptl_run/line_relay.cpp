@@ -1,12 +1,18 @@
 #include "lib/tools/ptl_run/line_relay.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
 namespace portofu::tools {
+namespace {
+
+constexpr int kBufferBytes = 16384;
+
+}  // namespace
 
 LineRelay::LineRelay(int from_fd, TakeOutput take, std::string label)
     : from_fd_(from_fd), take_(std::move(take)), label_(std::move(label)) {}
@@ -15,7 +21,7 @@ LineRelay::~LineRelay() { end(); }
 
 bool LineRelay::carry() {
   if (from_fd_ < 0) return false;
-  char buffer[16384];
+  char buffer[kBufferBytes];
   const ssize_t got = read(from_fd_, buffer, sizeof buffer);
   if (got < 0) return errno == EINTR;
   if (got == 0) {
@@ -40,6 +46,13 @@ bool LineRelay::carry() {
   return true;
 }
 
+void LineRelay::carry_rest() {
+  int left = 0;
+  if (from_fd_ < 0 || ioctl(from_fd_, FIONREAD, &left) != 0) return;
+  // One turn more sees the end of the pipe, if nobody has it any more.
+  for (int turns = left / kBufferBytes + 2; turns > 0 && carry(); --turns) continue;
+}
+
 void LineRelay::write_line(std::string_view line) const {
   // One write, so that the lines of stdout and stderr do not mix on a terminal.
   std::string whole = label_;
@@ -54,7 +67,7 @@ void LineRelay::end() {
   close(std::exchange(from_fd_, -1));
 }
 
-void write_all(int fd, std::string_view text) {
+int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
     if (written >= 0) {
@@ -63,9 +76,10 @@ void write_all(int fd, std::string_view text) {
       pollfd room{fd, POLLOUT, 0};
       poll(&room, 1, -1);
     } else if (errno != EINTR) {
-      return;
+      return errno;
     }
   }
+  return 0;
 }
 
 }  // namespace portofu::tools

@@ -28,6 +28,9 @@ class LineRelay {
   /// Carries what is there, one buffer at most. @return false if nothing was there
   bool carry();
 
+  /// Carries what is there now, and not what somebody goes on writing.
+  void carry_rest();
+
  private:
   void write_line(std::string_view line) const;
   void end();
@@ -38,7 +41,8 @@ class LineRelay {
   std::string begun_;  ///< The beginning of a line whose end has not come yet; below kMaxRelayedLineBytes.
 };
 
-/// Writes all of it, also to a non-blocking descriptor; gives up when the reader is gone.
-void write_all(int fd, std::string_view text);
+/// Writes all of it, also to a non-blocking descriptor.
+/// @return 0, or the errno of why it cannot be written: the reader is gone, or the disk is full
+int write_all(int fd, std::string_view text);
 
 }  // namespace portofu::tools

@@ -1,5 +1,6 @@
 // ptl_run: starts the processes of a job, on this node or on several.
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,7 +34,8 @@ const portofu::tools::ManPage kPage{
         "\n"
         "    When a rank exits with a status other than 0, is ended by a signal, aborts, or ends while\n"
         "    others wait for it at a PMI barrier, all others get SIGTERM, and SIGKILL after the time of\n"
-        "    grace. One line on standard error says which rank was the first.\n"
+        "    grace. One line on standard error says which rank was the first. So does a job end whose\n"
+        "    labelled output cannot be written, because the disk is full or its reader is gone.\n"
         "\n"
         "    Processes of one job hear only each other: they get a job key, drawn for this job, unless\n"
         "    PORTOFU_JOB_KEY is set already.\n"
@@ -150,10 +152,18 @@ int run_here(portofu::tools::JobOptions options, const std::string& check) {
   return file.tell(portofu::tools::Job(std::move(options)).run());
 }
 
+/// What is opened later must not take the number of a standard file that the caller has closed: output would go there.
+void open_standard_files() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace portofu::tools;
+  open_standard_files();
   if (argc == 2 && std::string(argv[1]) == kHelperOption) return HostHelper().run();
   JobOptions options;
   options.size = 0;
