@@ -283,8 +283,9 @@ void find_disabled(const JobView& job, const ProcessPicture& process, const Inte
     finding.kind = FindingKind::kEntryDisabled;
     finding.where = process.id();
     finding.object = portal_name(portal.pt_index);
-    finding.sentence = finding.object + " of " + job.name(process.id()) + " is disabled" +
-                       (portal.disabled_since_ns != 0 ? " " + since_text(portal.disabled_since_ns) + " " : " ") +
+    const std::uint64_t since_ns = portal.disabled_since_ns;
+    finding.sentence = finding.object + " of " + job.name(process.id()) +
+                       (since_ns != 0 ? " has been disabled " + since_text(since_ns) + " " : " is disabled ") +
                        cause_text(portal.disabled_by) + "; messages are refused until PtlPTEnable";
     if (refuses) {
       finding.other = JobView::physical(ni, {refused.nid, refused.pid});

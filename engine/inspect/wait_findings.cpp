@@ -8,7 +8,8 @@
 namespace portofu {
 namespace {
 
-constexpr const char* kWasAckAskedFor = "was an ACK asked for? A message that is dropped gives none";
+constexpr const char* kWasAckAskedFor =
+    "was an ACK asked for? A message that is dropped gives none, nor does an entry with PTL_ME_ACK_DISABLE";
 
 const CounterPicture* find_counter(const InterfacePicture& ni, Handle handle) {
   const auto found = std::ranges::find(ni.counters, handle, &CounterPicture::handle);
@@ -43,10 +44,16 @@ ProcessId taken_astray(const JobView& job, const InterfacePicture& ni, std::uint
   return {};
 }
 
+/// Whether an entry of libfabric is memory that peers reach, and no receive.
+bool is_memory(const InterfacePicture& ni, const EntryPicture& entry) {
+  return ni.index == kFabricInterface && (entry.options & kEntryTakesData) == 0;
+}
+
 /// " messages at portal table entry 4 with bits 0x10 of rank 2"
 std::string entries_text(const JobView& job, const InterfacePicture& ni, const Feeders& feeders) {
   if (feeders.entries.empty()) return "";
   const EntryPicture& entry = *feeders.entries.front();
+  if (is_memory(ni, entry)) return " operations on memory of key " + hex_text(entry.criteria.match_bits);
   std::string text = is_only_read(entry) ? " gets" : " messages";
   text += " at portal table entry " + std::to_string(feeders.portals.front()->pt_index);
   const ProcessId source = JobView::wanted_source(ni, entry.criteria);
@@ -54,7 +61,7 @@ std::string entries_text(const JobView& job, const InterfacePicture& ni, const F
   if (source != ProcessId{}) text += " of " + job.name(source);
   if (feeders.entries.size() > 1) text += ", and of " + std::to_string(feeders.entries.size() - 1) + " entries more";
   if (source != ProcessId{} && job.is_gone(source))
-    text += "; no process has that PID now: it has ended, or has not begun";
+    text += "; no process has that PID now: it has ended, has closed its interface, or has not begun";
   const ProcessId astray = taken_astray(job, ni, feeders.portals.front()->pt_index, entry);
   if (astray != ProcessId{}) text += "; one with such bits of it waits unexpected at " + job.name(astray);
   return text;
@@ -269,7 +276,13 @@ class QueueWait {
               "memory descriptor " + hex_text(feeders.descriptors.front()->handle) +
                   " makes no event of an operation that succeeds: PTL_MD_EVENT_SUCCESS_DISABLE",
               {}};
-    const std::string ack = std::string("no operation waits for an answer: ") + kWasAckAskedFor;
+    if (ni.index == kFabricInterface)
+      return {0,
+              FindingKind::kNoAnswerDue,
+              "no receive is posted, and no operation is under way, that completes there",
+              {}};
+    const std::string ack = std::string("no operation waits for an answer: ") + kWasAckAskedFor +
+                            "; PTL_CT_ACK_REQ and PTL_OC_ACK_REQ make no event";
     if (feeders.portals.empty())
       return {0, FindingKind::kNoAnswerDue, "no portal table entry logs there, and " + ack, {}};
     return {1,
@@ -412,7 +425,7 @@ void find_unread(const JobView& job, const ProcessPicture& process, std::vector<
       const bool is_fabric = ni.index == kFabricInterface;
       const bool is_error = is_fabric && queue.oldest_fail != NiFail::kOk;
       if (queue.size == 0 || is_looked_at(process, queue.handle)) continue;
-      if (is_fabric ? !is_error : !process.is_waiting()) continue;
+      if (!is_error && !process.is_waiting()) continue;
       Finding finding;
       finding.kind = FindingKind::kEventsUnread;
       finding.where = process.id();
@@ -425,10 +438,10 @@ void find_unread(const JobView& job, const ProcessPicture& process, std::vector<
         findings->push_back(std::move(finding));
         continue;
       }
-      finding.sentence += " waits, and does not read " + finding.object +
-                          ", where events wait: " + std::to_string(queue.size) + "; the oldest is " +
-                          event_text(queue.oldest_type);
-      if (queue.oldest_type <= EventKind::kFetchAtomicOverflow) {
+      finding.sentence += " waits, and does not read " + finding.object + ", where " +
+                          (is_fabric ? "completions" : "events") + " wait: " + std::to_string(queue.size);
+      if (!is_fabric) finding.sentence += std::string("; the oldest is ") + event_text(queue.oldest_type);
+      if (!is_fabric && queue.oldest_type <= EventKind::kFetchAtomicOverflow) {
         finding.other = JobView::physical(ni, queue.oldest_from);
         finding.sentence +=
             " of " + job.name(finding.other) + (ni.is_matching() ? " (bits " + hex_text(queue.oldest_bits) + ")" : "");

@@ -17,16 +17,15 @@ TEST(WaitFindings, Counter__lacks_what_its_test_wants_more) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, FindingKind::kCounterLacks);
   EXPECT_EQ(found[0].lacks, 1u);
-  EXPECT_TRUE(
-      found[0].sentence.ends_with("it has 4 and lacks 1; it counts messages at portal table entry 4 with bits 0x10 of "
-                                  "PID 102; no process has that PID now: it has ended, or has not begun"))
+  EXPECT_TRUE(found[0].sentence.ends_with(
+      "it has 4 and lacks 1; it counts messages at portal table entry 4 with bits 0x10 of "
+      "PID 102; no process has that PID now: it has ended, has closed its interface, or has not begun"))
       << found[0].sentence;
   entry.options |= kEntryEventCtBytes;
   entry.length = 32;
   EXPECT_TRUE(found_in(job, find_lacking)
                   .at(0)
-                  .sentence.ends_with(
-                      "it has ended, or has not begun; the entry has room for 32 bytes, and cuts longer messages"));
+                  .sentence.ends_with("or has not begun; the entry has room for 32 bytes, and cuts longer messages"));
   EXPECT_NE(found_in(job, find_lacking).at(0).sentence.find("; it counts bytes of messages at"), std::string::npos);
 }
 
@@ -213,7 +212,8 @@ TEST(WaitFindings, Source__that_all_entries_want_is_named_and_whether_it_is_ther
   portal.priority.items[0].criteria.match_id = job_id(7);
   EXPECT_TRUE(found_in(job, find_lacking)
                   .at(0)
-                  .sentence.ends_with("; no process has that PID now: it has ended, or has not begun"));
+                  .sentence.ends_with(
+                      "; no process has that PID now: it has ended, has closed its interface, or has not begun"));
 }
 
 TEST(WaitFindings, Loop__of_looks_at_a_counter_is_told_like_a_wait_for_it) {
@@ -303,6 +303,40 @@ TEST(WaitFindings, Error__in_a_completion_queue_of_libfabric_is_told_whoever_wai
   queue.oldest_fail = NiFail::kNoMatch;
   ASSERT_EQ(found_in(job, find_lacking).size(), 1u);
   EXPECT_TRUE(found_in(job, find_lacking)[0].sentence.ends_with("(fi_cq_readerr)"));
+}
+
+TEST(WaitFindings, Completion__in_a_queue_of_libfabric_that_nobody_reads_is_told_who_waits) {
+  std::vector<ProcessPicture> job = made_up_job(1);
+  interface_in(job[0]).index = kFabricInterface;
+  const Handle queues[] = {make_handle(HandleKind::kEventQueue, kFabricInterface, 0, 0),
+                           make_handle(HandleKind::kEventQueue, kFabricInterface, 0, 1)};
+  for (const Handle handle : queues) interface_in(job[0]).queues.emplace_back().handle = handle;
+  add_loop(job[0], WaitKind::kEventQueue, queues[0]);
+  std::vector<Finding> found = found_in(job, find_lacking);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(
+      found[0].sentence.ends_with("; no receive is posted, and no operation is under way, that completes there"))
+      << found[0].sentence;
+  interface_in(job[0]).queues[1].size = 1;
+  found = found_in(job, find_lacking);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kEventsUnread);
+  EXPECT_TRUE(found[0].sentence.ends_with(", where completions wait: 1")) << found[0].sentence;
+}
+
+TEST(WaitFindings, Memory__of_libfabric_is_told_by_its_key) {
+  std::vector<ProcessPicture> job = made_up_job(1);
+  interface_in(job[0]).index = kFabricInterface;
+  PortalPicture& portal = add_portal(job[0], 0);
+  portal.eq_handle = make_handle(HandleKind::kEventQueue, kFabricInterface, 0, 0);
+  add_entry(portal, 0x65).options = kEntryOpPut;
+  add_loop(job[0], WaitKind::kEventQueue, portal.eq_handle);
+  EXPECT_TRUE(found_in(job, find_lacking).at(0).sentence.ends_with("; it logs operations on memory of key 0x65"));
+  portal.priority.items[0].options |= kEntryTakesData;
+  EXPECT_TRUE(found_in(job, find_lacking)
+                  .at(0)
+                  .sentence.ends_with("; it logs messages at portal table entry 0 with "
+                                      "bits 0x65"));
 }
 
 }  // namespace
