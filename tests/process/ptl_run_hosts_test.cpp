@@ -151,6 +151,16 @@ TEST(PtlRunHosts, Output__is_carried_whole) {
   EXPECT_EQ(line_count(launcher.output()), 3u);
 }
 
+TEST(PtlRunHosts, Output__that_nobody_takes_ends_the_job) {
+  const Hosts hosts(2);
+  std::string line = "{";
+  for (const std::string& word : hosts.with_shell(2, "while :; do echo line; done")) line += " '" + word + "'";
+  Launcher launcher({"/bin/sh", "-c", line + "; echo =$? >&2; } | head -1"});
+  EXPECT_EQ(launcher.wait_status(), 0);
+  EXPECT_TRUE(contains(launcher.output(), "standard output cannot be written: Broken pipe")) << launcher.output();
+  EXPECT_TRUE(contains(launcher.output(), "=141\n")) << launcher.output();
+}
+
 TEST(PtlRunHosts, End__status_is_that_of_the_first_bad_rank_and_all_others_are_ended) {
   const Hosts hosts(3);
   Launcher launcher(hosts.with_ranks(4), "sleep_but_0_exits_3");
@@ -251,7 +261,9 @@ TEST(PtlRunHosts, Mistakes__are_told_and_nothing_begins) {
   EXPECT_EQ(status_of(with({"--hosts", "a:1,b:1", "-n", "3", "true"}), "places for 2"), 125);
   EXPECT_EQ(status_of(with({"--hosts", "/no/such/file", "true"}), "/no/such/file"), 125);
   EXPECT_EQ(status_of(with({"--hosts", "a,b", "--agent", "/bin/false", "true"}), "is lost"), 125);
-  EXPECT_EQ(status_of(with({"--hosts", "a", "--agent", "/no/such/agent", "true"}), "is lost"), 125);
+  EXPECT_EQ(status_of(with({"--hosts", "a", "--agent", "/no/such/agent", "true"}),
+                      "ptl_run: cannot start '/no/such/agent': No such file or directory\n"),
+            125);
   Words missing = hosts.with_ranks(2);
   missing.back() = "/no/such/program";
   EXPECT_EQ(status_of(missing, "No such file"), 127);

@@ -7,11 +7,13 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "engine/config/settings.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/ptl_run/agent.h"
 #include "lib/tools/ptl_run/host_helper.h"
+#include "lib/tools/ptl_run/job.h"
 
 namespace portofu::tools {
 namespace {
@@ -28,6 +30,7 @@ constexpr int kAgentEndsMs = 2000;
   sigprocmask(SIG_SETMASK, &context.signal_mask, nullptr);
   const std::vector<char*> arguments = argument_pointers(words);
   execvp(arguments[0], arguments.data());
+  say("cannot start '" + words.front() + "': " + std::strerror(errno));
   _exit(127);
 }
 
