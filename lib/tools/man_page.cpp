@@ -1,6 +1,8 @@
 #include "lib/tools/man_page.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 namespace portofu::tools {
 namespace {
@@ -35,6 +37,14 @@ int parse_command_line(CLI::App& app, const ManPage& page, int argc, char** argv
     std::fprintf(stderr, "%s: %s. %s --help explains.\n", page.name.c_str(), error.what(), page.name.c_str());
     return usage_status;
   }
+}
+
+int status_of_output(const ManPage& page, int status) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  std::fprintf(stderr, "%s: standard output cannot be written%s%s\n", page.name.c_str(), errno != 0 ? ": " : "",
+               errno != 0 ? std::strerror(errno) : "");
+  return status != 0 ? status : 1;
 }
 
 }  // namespace portofu::tools

@@ -20,4 +20,8 @@ struct ManPage {
 /// @return -1 if the tool shall go on, else its exit status
 int parse_command_line(CLI::App& app, const ManPage& page, int argc, char** argv, int usage_status);
 
+/// The exit status of a tool that has printed all it has to say.
+/// @return `status`, or 1 if standard output cannot be written, which is said
+int status_of_output(const ManPage& page, int status);
+
 }  // namespace portofu::tools

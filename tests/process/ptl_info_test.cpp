@@ -70,6 +70,15 @@ TEST(PtlInfo, Sections__can_be_chosen) {
   EXPECT_EQ(status, 2);
 }
 
+TEST(PtlInfo, Output__that_cannot_be_written_is_told) {
+  for (const char* options : {"", " --settings", " --explain", " --explain --json"}) {
+    int status = 0;
+    const std::string said = output_of(std::string("{ ") + PORTOFU_PTL_INFO + options + " >/dev/full; }", &status);
+    EXPECT_EQ(status, 1) << options;
+    EXPECT_TRUE(said.starts_with("ptl_info: standard output cannot be written")) << said;
+  }
+}
+
 /// A child with an open interface, to which puts can go once it is made.
 class ListeningChild {
  public:

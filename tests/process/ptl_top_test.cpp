@@ -236,5 +236,21 @@ TEST(PtlTopOptions, Wrong_ones__are_refused) {
   EXPECT_NE(said.find("--once"), std::string::npos) << said;
 }
 
+TEST(PtlTopOptions, Who_has_no_screen__is_told_and_nothing_is_drawn) {
+  int status = 0;
+  for (const char* term : {"xterm", "dumb"}) {
+    const std::string said = output_of("TERM=" + std::string(term) + " " + kTool + " </dev/null", &status);
+    EXPECT_EQ(status, 1);
+    EXPECT_EQ(said, "ptl_top: this is no terminal, or none that it knows (TERM); --once prints a table\n");
+  }
+}
+
+TEST(PtlTopOptions, Table_that_cannot_be_written__is_told) {
+  int status = 0;
+  const std::string said = output_of("{ " + kTool + " --once --interval 0.05 >/dev/full; }", &status);
+  EXPECT_EQ(status, 1);
+  EXPECT_EQ(said, "ptl_top: standard output cannot be written: No space left on device\n");
+}
+
 }  // namespace
 }  // namespace portofu

@@ -49,8 +49,8 @@ const ManPage kPage{
         "    here, as ptl_run --hosts sets it. The agent starts this program, at the same path, on each.\n",
     .rest =
         "EXIT STATUS\n"
-        "    0, or 1 if the shared memory directory cannot be read or a host does not answer, or 2 for a\n"
-        "    wrong command line.\n"};
+        "    0, or 1 if the shared memory directory cannot be read, a host does not answer, or standard\n"
+        "    output cannot be written, or 2 for a wrong command line.\n"};
 
 struct InfoOptions {
   bool limits = false;
@@ -233,6 +233,21 @@ bool print_processes(const InfoOptions& options) {
   return true;
 }
 
+int show(InfoOptions options) {
+  if (options.remove_dead) {
+    std::printf("%d segments were removed\n", remove_dead_segments(SegmentOptions{}.directory));
+    return 0;
+  }
+  options.processes = options.processes || options.pid != 0;
+  const bool chosen = options.limits || options.settings || options.processes || options.topology;
+  print_node();
+  if (options.limits || !chosen) print_limits();
+  if (options.settings) print_settings();
+  if (options.topology && !print_topology()) return 1;
+  if ((options.processes || !chosen) && !print_processes(options)) return 1;
+  return 0;
+}
+
 }  // namespace
 }  // namespace portofu::tools
 
@@ -268,17 +283,5 @@ int main(int argc, char** argv) {
   const int status = parse_command_line(app, kPage, argc, argv, 2);
   if (status >= 0) return status;
   explained.on_hosts = hosts->count() != 0;
-  if (explains->count() != 0) return explain(explained);
-  if (options.remove_dead) {
-    std::printf("%d segments were removed\n", portofu::remove_dead_segments(portofu::SegmentOptions{}.directory));
-    return 0;
-  }
-  options.processes = options.processes || options.pid != 0;
-  const bool chosen = options.limits || options.settings || options.processes || options.topology;
-  print_node();
-  if (options.limits || !chosen) print_limits();
-  if (options.settings) print_settings();
-  if (options.topology && !print_topology()) return 1;
-  if ((options.processes || !chosen) && !print_processes(options)) return 1;
-  return 0;
+  return status_of_output(kPage, explains->count() != 0 ? explain(explained) : show(options));
 }

@@ -31,8 +31,8 @@ const ManPage kPage{
         "    Processes are only looked at; they do not notice it, and may be hanging.\n",
     .rest =
         "EXIT STATUS\n"
-        "    0, or 1 if the shared memory directory cannot be read or there is no terminal, or 2 for a\n"
-        "    wrong command line.\n"};
+        "    0, or 1 if the shared memory directory cannot be read, there is no terminal, or the table\n"
+        "    cannot be written, or 2 for a wrong command line.\n"};
 
 int print_once(const TopOptions& options, bool as_json) {
   Look before;
@@ -69,5 +69,5 @@ int main(int argc, char** argv) {
   app.add_option("-j,--job", options.job_key, "Shows the processes with this job key only.")->option_text("KEY");
   const int status = parse_command_line(app, kPage, argc, argv, 2);
   if (status >= 0) return status;
-  return once ? print_once(options, as_json) : show_on_screen(options);
+  return once ? status_of_output(kPage, print_once(options, as_json)) : show_on_screen(options);
 }

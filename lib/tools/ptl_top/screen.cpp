@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "lib/tools/ptl_top/rates.h"
@@ -20,7 +22,7 @@ constexpr std::size_t kPageLines = 10;
 /// The terminal is as it was when this ends.
 class Terminal {
  public:
-  Terminal() : screen_(newterm(nullptr, stdout, stdin)) {
+  Terminal() : screen_(has_keys_and_cursor() ? newterm(nullptr, stdout, stdin) : nullptr) {
     if (screen_ == nullptr) return;
     noecho();
     cbreak();
@@ -37,6 +39,11 @@ class Terminal {
   bool is_there() const { return screen_ != nullptr; }
 
  private:
+  static bool has_keys_and_cursor() {
+    const char* const name = std::getenv("TERM");
+    return isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0 && (name == nullptr || name != std::string("dumb"));
+  }
+
   SCREEN* screen_;
 };
 
@@ -171,7 +178,7 @@ int show_on_screen(const TopOptions& options) {
   before = now;
   const Terminal terminal;
   if (!terminal.is_there()) {
-    std::fprintf(stderr, "ptl_top: this is no terminal that it knows (TERM); --once prints a table\n");
+    std::fprintf(stderr, "ptl_top: this is no terminal, or none that it knows (TERM); --once prints a table\n");
     return 1;
   }
   View view{.job_key = options.job_key};

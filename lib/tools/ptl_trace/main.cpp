@@ -41,7 +41,8 @@ const ManPage kPage{
     .rest =
         "EXIT STATUS\n"
         "    That of PROGRAM, 128 + N if signal N ended it; 125 if ptl_trace itself failed, 126 if PROGRAM\n"
-        "    cannot be executed, 127 if there is none. With --last: 0, or 1 if no such process is found.\n"
+        "    cannot be executed, 127 if there is none. With --last: 0, or 1 if no such process is found,\n"
+        "    or standard output cannot be written.\n"
         "\n"
         "EXAMPLES\n"
         "    ptl_trace --output trace.json ptl_run -n 2 ./program\n"
@@ -152,7 +153,7 @@ int main(int argc, char** argv) {
       ->needs(shows_last);
   const int status = parse_command_line(app, kPage, argc, argv, kFailed);
   if (status >= 0) return status;
-  if (shows_last->count() != 0) return print_last_steps(last, count);
+  if (shows_last->count() != 0) return status_of_output(kPage, print_last_steps(last, count));
   options.command = app.remaining();
   if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
   if (!options.merged.empty()) {
