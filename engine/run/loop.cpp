@@ -84,6 +84,7 @@ std::uint64_t most_to_start(const Core& core) {
 }
 
 int start_fired_operations(Core& core) {
+  if (core.fired.empty()) return 0;
   int started = 0;
   for (std::uint64_t left = most_to_start(core); !core.fired.empty() && left > 0; --left) {
     TriggeredOperation& operation = core.fired.front();
