@@ -219,6 +219,7 @@ void uct_utofu_ep_op_ended(uct_utofu_ep_t* ep, uint64_t number, ucs_status_t sta
     return;
   }
   ucs_queue_head_init(&ended);
+  const ucs_status_t outcome = status == UCS_ERR_ENDPOINT_TIMEOUT ? status : ep->failure; /* It may go meanwhile. */
   ucs_queue_for_each_safe(flush, iter, &ep->flushes, elem) {
     if (number < flush->below && --flush->left == 0) {
       ucs_queue_del_iter(&ep->flushes, iter);
@@ -227,7 +228,7 @@ void uct_utofu_ep_op_ended(uct_utofu_ep_t* ep, uint64_t number, ucs_status_t sta
   }
   while (!ucs_queue_is_empty(&ended)) {
     flush = ucs_queue_pull_elem_non_empty(&ended, uct_utofu_flush_t, elem);
-    uct_invoke_completion(flush->comp, status == UCS_ERR_ENDPOINT_TIMEOUT ? status : UCS_OK);
+    uct_invoke_completion(flush->comp, outcome);
     ucs_free(flush);
   }
 }

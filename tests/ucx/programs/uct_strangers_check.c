@@ -160,11 +160,16 @@ static void run_refused(void) {
   setenv("UCX_UTOFU_MAX_PEERS", "1", 1);
   entity_t *const to = make_entity(), *const known = make_entity(), *const stranger = make_entity();
   const uct_ep_h good = add_ep(known, to), bad = add_ep(stranger, to);
+  done_t flushed = expect(1);
   UCX_OK(TRY(send_bcopy(good, 1, 64)));
   UNTIL(to->taken == 1);
   for (unsigned i = 0; i < 2; i++) {
     UCX_OK(TRY(send_bcopy(bad, 2, 64)));
   }
+  CHECK(uct_ep_flush(bad, 0, &flushed.super) == UCS_INPROGRESS, "a flush does not wait");
+  UNTIL(flushed.calls == 1);
+  CHECK(flushed.super.status == UCS_ERR_NO_RESOURCE, "a flush of messages that were refused says %s",
+        ucs_status_string(flushed.super.status));
   UNTIL(stranger->errors > 0);
   CHECK(stranger->errors == 1 && stranger->failed == bad, "%u errors", stranger->errors);
   CHECK(UCS_STATUS_IS_ERR(send_bcopy(bad, 2, 64)), "an endpoint that was refused sends");
