@@ -273,6 +273,6 @@ ucs_status_t uct_utofu_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t
   if (ep->failure != UCS_OK || ep->peer->failure != UCS_OK || (ep->open_count > 0 && ep->peer->early_count == 0)) {
     return UCS_OK; /* It is known, or will be. */
   }
-  const ucs_status_t status = uct_utofu_peer_confirm(uct_utofu_iface_of(tl_ep), ep);
+  const ucs_status_t status = uct_utofu_peer_check(uct_utofu_iface_of(tl_ep), ep);
   return status == UCS_ERR_NO_RESOURCE ? UCS_OK : status;
 }

@@ -132,7 +132,7 @@ static void confirm_messages(uct_utofu_iface_t* iface, ucs_time_t now) {
   iface->next_confirm = now + ucs_time_from_sec(kConfirmSeconds);
   ucs_list_for_each(ep, &iface->eps, of_iface) {
     if (uct_utofu_ep_wonders(ep) && ep->peer->asked != iface->next_confirm) {
-      if (uct_utofu_peer_confirm(iface, ep) != UCS_OK) {
+      if ((ep->unconfirmed ? uct_utofu_peer_confirm(iface, ep) : uct_utofu_peer_check(iface, ep)) != UCS_OK) {
         return;
       }
       ep->peer->asked = iface->next_confirm;

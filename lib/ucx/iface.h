@@ -127,8 +127,9 @@ typedef enum {
   UCT_UTOFU_OP_UNPACK,  /* Before that, the buffer is unpacked. */
   UCT_UTOFU_OP_FETCH32, /* Before that, the notice has the result. */
   UCT_UTOFU_OP_FETCH64,
-  UCT_UTOFU_OP_EARLY,  /* Its completion is called; a message that goes when the peer has made a ring. */
-  UCT_UTOFU_OP_CONFIRM /* Nobody waits but flushes; it shows that the peer is there. */
+  UCT_UTOFU_OP_EARLY,   /* Its completion is called; a message that goes when the peer has made a ring. */
+  UCT_UTOFU_OP_CONFIRM, /* Nobody waits but flushes; it shows that the peer is there. */
+  UCT_UTOFU_OP_CHECK    /* The same; the notice has who it is. */
 } uct_utofu_op_kind_t;
 
 /* What strong order can keep in order, for fences. */
@@ -190,7 +191,7 @@ struct uct_utofu_iface {
     double latency;
   } config;
 
-  /* Records, and behind them one byte per doorbell. */
+  /* Records, behind them one byte per doorbell, and at last the incarnation. */
   char* control;
   size_t control_bytes;
   utofu_stadd_t control_stadd;
@@ -389,8 +390,11 @@ static inline int uct_utofu_ep_wonders(const uct_utofu_ep_t* ep) {
   return (ep->unconfirmed || ep->wants_slot || ep->peer->early_count > 0) && ep->failure == UCS_OK;
 }
 
-/* Puts into the record `alive` of the peer, with a local notice. @return as uct_utofu_op_posted */
+/* Puts into the record `alive` of the peer, behind all messages, with a local notice. @return as uct_utofu_op_posted */
 ucs_status_t uct_utofu_peer_confirm(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep);
+
+/* Asks who the peer is: a later interface with its VCQ id confirms, too. @return as uct_utofu_op_posted */
+ucs_status_t uct_utofu_peer_check(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep);
 
 static inline unsigned uct_utofu_peer_free_slots(const uct_utofu_peer_t* peer) {
   return peer->tx_slots - (uint16_t)(peer->tx_sent - peer->tx_handled);

@@ -116,7 +116,7 @@ static void take_result(uct_utofu_op_t* op, uint64_t value) {
 /* Nothing can be wrong with an operation that only asks, whatever is said, nor with the place of a message: the
  * interface of its peer is closed. */
 static int is_of_closed(const uct_utofu_op_t* op, ucs_status_t status) {
-  return op->kind == UCT_UTOFU_OP_CONFIRM || (op->kind == UCT_UTOFU_OP_EARLY && status == UCS_ERR_REJECTED);
+  return op->kind >= UCT_UTOFU_OP_CONFIRM || (op->kind == UCT_UTOFU_OP_EARLY && status == UCS_ERR_REJECTED);
 }
 
 void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_status_t status, uint64_t value) {
@@ -126,8 +126,12 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   if (--op->notices > 0) {
     return;
   }
+  const int is_news = op->epoch == op->peer->epoch; /* Otherwise its peer is another one by now, or tried again. */
   if (op->status == UCS_OK) {
     take_result(op, value);
+    if (op->kind == UCT_UTOFU_OP_CHECK && is_news && value != op->peer->incarnation) {
+      op->status = UCS_ERR_CONNECTION_RESET;
+    }
   }
   uct_completion_t* const comp = op->comp;
   if (comp != NULL) {
@@ -136,7 +140,6 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   }
   uct_utofu_ep_t* const ep = op->ep;
   uct_utofu_peer_t* const peer = op->peer;
-  const int is_news = op->epoch == op->peer->epoch; /* Otherwise its peer is another one by now, or tried again. */
   const uint64_t number = op->number;
   const ucs_status_t ended = op->status;
   iface->open_count--;
@@ -149,7 +152,7 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   if (ep != NULL) {
     uct_utofu_ep_op_ended(ep, number, ended);
   }
-  if (ucs_unlikely(ended == UCS_ERR_ENDPOINT_TIMEOUT && is_news)) {
+  if (ucs_unlikely((ended == UCS_ERR_ENDPOINT_TIMEOUT || ended == UCS_ERR_CONNECTION_RESET) && is_news)) {
     uct_utofu_peer_failed(iface, peer, ended);
   } else if (ucs_unlikely(ended != UCS_OK)) {
     uct_utofu_tell_failures(iface, peer);

@@ -8,17 +8,23 @@ static const unsigned long kControlFlags = UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE
 
 static size_t ring_bytes(const uct_utofu_iface_t* iface) { return iface->config.slots * iface->config.slot_bytes; }
 
+/* Of the control memory of an interface with so many records and doorbells. */
+static size_t incarnation_offset(size_t doorbells) {
+  return ucs_align_up(doorbells * (sizeof(uct_utofu_record_t) + 1), sizeof(uint64_t));
+}
+
 ucs_status_t uct_utofu_peers_init(uct_utofu_iface_t* iface) {
   const size_t alignment = ucs_max(iface->md->caps->stag_address_alignment, 256ul);
-  const size_t bytes = iface->config.max_peers * (sizeof(uct_utofu_record_t) + 1);
+  const size_t offset = incarnation_offset(iface->config.max_peers);
   kh_init_inplace(uct_utofu_peers, &iface->peers);
-  iface->control_bytes = ucs_align_up(bytes, alignment);
+  iface->control_bytes = ucs_align_up(offset + sizeof(uint64_t), alignment);
   iface->peer_table = ucs_calloc(iface->config.max_peers, sizeof *iface->peer_table, "utofu peers");
   if (iface->peer_table == NULL ||
       ucs_posix_memalign((void**)&iface->control, alignment, iface->control_bytes, "utofu control") != 0) {
     return UCS_ERR_NO_MEMORY;
   }
   memset(iface->control, 0, iface->control_bytes);
+  *(uint64_t*)(iface->control + offset) = iface->incarnation;
   const int rc = utofu_reg_mem_with_stag(iface->vcq, iface->control, iface->control_bytes, UCT_UTOFU_CONTROL_STAG, 0,
                                          &iface->control_stadd);
   if (rc != UTOFU_SUCCESS) {
@@ -336,18 +342,38 @@ void uct_utofu_peer_failed(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs
   uct_utofu_tell_failures(iface, peer);
 }
 
-ucs_status_t uct_utofu_peer_confirm(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
-  uct_utofu_peer_t* const peer = ep->peer;
-  /* The record of whatever peer has the first: nobody reads what is written. */
-  const utofu_stadd_t alive = peer->control + offsetof(uct_utofu_record_t, alive);
+static uct_utofu_op_t* take_question(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, uct_utofu_op_kind_t kind) {
   if (!uct_utofu_is_awake(iface)) {
     uct_utofu_own_to_post(iface);
   }
   uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, 1, 0);
+  if (op != NULL) {
+    op->kind = (uint8_t)kind;
+  }
+  return op;
+}
+
+ucs_status_t uct_utofu_peer_check(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
+  const uct_utofu_peer_t* const peer = ep->peer;
+  uct_utofu_op_t* const op = take_question(iface, ep, UCT_UTOFU_OP_CHECK);
   if (op == NULL) {
     return UCS_ERR_NO_RESOURCE;
   }
-  op->kind = UCT_UTOFU_OP_CONFIRM;
+  /* It changes nothing, and finds what is there. */
+  return uct_utofu_op_posted(iface, op,
+                             utofu_cswap8(iface->vcq, peer->route, peer->incarnation, peer->incarnation,
+                                          peer->control + incarnation_offset(peer->doorbells), op->tag,
+                                          UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, NULL));
+}
+
+ucs_status_t uct_utofu_peer_confirm(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
+  uct_utofu_peer_t* const peer = ep->peer;
+  /* The record of whatever peer has the first: nobody reads what is written. */
+  const utofu_stadd_t alive = peer->control + offsetof(uct_utofu_record_t, alive);
+  uct_utofu_op_t* const op = take_question(iface, ep, UCT_UTOFU_OP_CONFIRM);
+  if (op == NULL) {
+    return UCS_ERR_NO_RESOURCE;
+  }
   const ucs_status_t status = uct_utofu_op_posted(
       iface, op,
       utofu_put_piggyback8(iface->vcq, peer->route, 1, alive, sizeof(uint64_t), op->tag,

@@ -189,6 +189,7 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_strangers_check answered
 - uct_strangers_check closed
 - uct_strangers_check replaced
+- uct_strangers_check restarted
 - uct_strangers_check refused
 - ucp_check
 - ucp_workers_check 12

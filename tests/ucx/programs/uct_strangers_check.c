@@ -5,6 +5,7 @@
 //   closed    a sender hears of an interface that closes between its answer and the first message
 //   replaced  a first message to an interface that closed before it took it, and whose VCQ the next one has: its sender
 //             hears of it, and the next one takes nothing
+//   restarted so does who asks, and who waits for room there
 //   refused   an interface that knows as many peers as it can says so to one more
 // Usage: uct_strangers_check CASE
 #include "uct_entities.h"
@@ -154,6 +155,43 @@ static void run_replaced(void) {
   }
 }
 
+// ---- restarted ----
+
+// The next interface has the VCQ. Who asks, or waits for room at the earlier one, hears that it is not the one that he
+// knows; nothing of his is under way.
+static void run_restarted(void) {
+  for (unsigned round = 0; round < 4; round++) {
+    const int waits = round % 2 != 0;
+    entity_t *const from = make_entity(), *const to = make_entity();
+    const uct_ep_h ep = add_ep(from, to);
+    UCX_OK(TRY(send_bcopy(ep, 1, 64)));
+    flush_ep(ep);
+    UNTIL(to->taken == 1);
+    for (ucs_status_t status = UCS_OK; waits && status != UCS_ERR_NO_RESOURCE;) {
+      status = send_bcopy(ep, 2, 64);
+    }
+    while (uct_ep_flush(ep, 0, NULL) != UCS_OK) {
+      uct_worker_progress(from->worker);
+    }
+    close_iface(to);
+    open_iface(to);
+    if (!waits) {
+      UCX_OK(uct_ep_check(ep, 0, NULL));
+    }
+    UNTIL(from->errors > 0);
+    CHECK(from->failed == ep && from->errors == 1, "%u errors", from->errors);
+    CHECK(UCS_STATUS_IS_ERR(send_bcopy(ep, 1, 64)), "an endpoint of which its user was told that it failed sends");
+    const uct_ep_h next = add_ep(from, to);
+    to->sum = to->taken = 0;
+    UCX_OK(uct_ep_check(next, 0, NULL));
+    UCX_OK(TRY(send_bcopy(next, 3, 64)));
+    flush_ep(next);
+    UNTIL(to->taken == 1);
+    CHECK(to->sum == 3 && from->errors == 1, "message %lu arrives, %u errors", (unsigned long)to->sum, from->errors);
+    close_entities();
+  }
+}
+
 // ---- refused ----
 
 static void run_refused(void) {
@@ -184,8 +222,9 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } cases[] = {{"counts", run_counts}, {"late", run_late},         {"answered", run_answered},
-               {"closed", run_closed}, {"replaced", run_replaced}, {"refused", run_refused}};
+  } cases[] = {{"counts", run_counts},  {"late", run_late},         {"answered", run_answered},
+               {"closed", run_closed},  {"replaced", run_replaced}, {"restarted", run_restarted},
+               {"refused", run_refused}};
   const char* const name = argc > 1 ? argv[1] : "counts";
   pair_program = "uct_strangers_check";
   signal(SIGALRM, pair_out_of_time);
