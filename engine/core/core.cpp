@@ -64,13 +64,27 @@ void post_notice(Core& core, VirtualControlQueue& vcq, const Notice& notice) {
   core.counters.add(Counter::kEventsPosted);
 }
 
+std::uint64_t uses_of(const Interface& ni, const Descriptor& descriptor) {
+  switch (descriptor.type) {
+    case PacketType::kCountIncrement:
+    case PacketType::kCountSet: return ni.cts.use_of(descriptor.count.ct_handle);
+    case PacketType::kLocalCall: return 0;
+    default: break;
+  }
+  const PortalsTransfer& transfer = descriptor.portals;
+  return std::uint64_t{ni.mds.use_of(transfer.get_md_handle)} << 32 | ni.mds.use_of(transfer.md_handle);
+}
+
 void arm_operation(Core& core, CountingEvent& counter, const Descriptor& descriptor, const Trigger& trigger,
                    const Claim& claim) {
   auto* operation = new TriggeredOperation;
   operation->descriptor = descriptor;
   static_cast<Trigger&>(*operation) = trigger;
   static_cast<Claim&>(*operation) = claim;
-  if (Interface* const ni = core.interface(descriptor.interface_index)) ++ni->triggered_count;
+  if (Interface* const ni = core.interface(descriptor.interface_index)) {
+    ++ni->triggered_count;
+    operation->uses = uses_of(*ni, descriptor);
+  }
   counter.add_triggered_on_duty(operation, core.fired);
 }
 
@@ -79,7 +93,6 @@ void disarm_operations(Interface& ni, CountingEvent& counter) { ni.triggered_cou
 void end_operation(Interface& ni, MemoryDescriptor& md) {
   if (--md.pending == 0 && md.released) {
     md.segment.clear();
-    ++md.former;
     ni.mds.free(md.handle);
   }
 }

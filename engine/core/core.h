@@ -199,6 +199,10 @@ inline void count_outcome(Core& core, Interface& ni, Handle ct_handle, NiFail fa
   }
 }
 
+/// Which objects the handles in a descriptor name: after some thousand others one may name another object.
+/// @param ni  its interface
+std::uint64_t uses_of(const Interface& ni, const Descriptor& descriptor);
+
 /// Lets an operation wait for a counter, whoever asks for it: Portals, libfabric, a VCQ in session mode, a barrier
 /// gate. It starts at once, as everything in Core::fired does, if the threshold is reached. Limits are the caller's to
 /// look at (Engine::arm_on_duty).

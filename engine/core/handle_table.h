@@ -44,9 +44,9 @@ class HandleTable {
       ++used_;
     }
     Slot& slot = slot_at(index);
-    slot.generation = (slot.generation + 1) & ((1u << kHandleGenerationBits) - 1);
+    ++slot.uses;
     ++live_count_;
-    slot.handle = *handle = make_handle(kind_, interface_index_, slot.generation, index);
+    slot.handle = *handle = make_handle(kind_, interface_index_, slot.uses, index);
     return &slot.object;
   }
 
@@ -69,6 +69,10 @@ class HandleTable {
     return slot.handle == handle ? &slot.object : nullptr;
   }
 
+  /// Tells objects apart that have the same handle one after the other, as happens after some thousands.
+  /// @return another number for each; 0 for anything but a live handle of this table
+  std::uint32_t use_of(Handle handle) const { return find(handle) != nullptr ? slot_at(handle_index(handle)).uses : 0; }
+
   /// @return the object that the handle named before it was freed, as long as its slot is not used again, else nullptr
   const T* find_stale(Handle handle) const {
     Slot* slot = resolve(handle);
@@ -89,10 +93,11 @@ class HandleTable {
 
   static constexpr std::uint32_t kChunkObjects = 1024;
   static constexpr std::uint32_t kFreeQueue = 64;
+  static constexpr std::uint32_t kGenerations = (1u << kHandleGenerationBits) - 1;
 
   struct Slot {
-    Handle handle = 0;             ///< Of the object; 0: the slot is free. In one line with the object's beginning.
-    std::uint32_t generation = 0;  ///< Part of the handle; moves on when the slot is allocated.
+    Handle handle = 0;       ///< Of the object; 0: the slot is free. In one line with the object's beginning.
+    std::uint32_t uses = 0;  ///< Moves on when the slot is allocated; its lower bits are the generation of the handle.
     T object{};
   };
   struct Chunk {
@@ -114,7 +119,7 @@ class HandleTable {
     Chunk* chunk = chunks_[index / kChunkObjects].load(std::memory_order_acquire);
     if (chunk == nullptr) return nullptr;
     Slot& slot = chunk->slots[index % kChunkObjects];
-    return slot.generation == handle_generation(handle) ? &slot : nullptr;
+    return (slot.uses & kGenerations) == handle_generation(handle) ? &slot : nullptr;
   }
 
   bool ensure_chunk(std::uint32_t index) {

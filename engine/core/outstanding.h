@@ -47,8 +47,8 @@ struct AskedOfRegion {
 
 /// One operation that a target has to answer.
 struct OutstandingOperation : AnswerReport {
-  std::uint32_t md_former = 0;  ///< Of Portals or libfabric: MemoryDescriptor::former of `md_handle`.
-  Peer* peer = nullptr;         ///< Who has to answer; nullptr: the slot is free.
+  std::uint32_t md_use = 0;  ///< Of Portals or libfabric: MemoryDescriptor::use of `md_handle`.
+  Peer* peer = nullptr;      ///< Who has to answer; nullptr: the slot is free.
   PacketType kind = PacketType::kPut;
   std::uint8_t interface_index = 0;  ///< Says which member of the union there is.
   bool sent = false;                 ///< All data has left.

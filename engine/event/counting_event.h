@@ -29,6 +29,7 @@ struct Claim {
 /// An operation that starts when a counter has `threshold` successes. Owned by whoever holds it in a list.
 struct TriggeredOperation : LineAligned, Trigger, Claim {
   Descriptor descriptor;
+  std::uint64_t uses = 0;                            ///< uses_of the descriptor when the operation was armed.
   boost::intrusive::set_member_hook<> waiting_hook;  ///< In the trigger list of its counter.
   boost::intrusive::list_member_hook<> fired_hook;   ///< In FiredOperations.
 

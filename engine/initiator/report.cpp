@@ -72,7 +72,7 @@ void report_answer(Core& core, const OutstandingOperation& operation) {
   if (ni == nullptr) return report_tofu_answer(core, operation);
   --ni->outstanding;
   if (MemoryDescriptor* md = ni->mds.find(operation.portals.md_handle);
-      md != nullptr && operation.kind != PacketType::kGet && md->former == operation.md_former) {
+      md != nullptr && operation.kind != PacketType::kGet && md->use == operation.md_use) {
     // After PtlMDRelease the acknowledgement is discarded (3.10.4), also where another one has the handle by now.
     const bool once = (md->options & kMdOneShot) != 0;
     const bool acknowledged = operation.ack_req != AckRequest::kNone;

@@ -39,7 +39,7 @@ OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, Memor
   operation->ack_req = ack ? d.portals.ack_req : AckRequest::kNone;
   operation->length = d.length;
   operation->expects_data = is_get || is_fetching(d.type);
-  operation->md_former = md.former;
+  operation->md_use = md.use;
   operation->portals.md_handle = d.portals.md_handle;
   operation->portals.reply_md_handle = is_get ? d.portals.md_handle : d.portals.get_md_handle;
   operation->portals.reply_offset = is_get ? d.portals.local_offset : d.portals.local_get_offset;

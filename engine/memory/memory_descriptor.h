@@ -31,8 +31,7 @@ struct MemoryDescriptor {
   Handle ct_handle = 0;       ///< For counts; 0 for none.
   std::uint32_t pending = 0;  ///< Operations whose SEND or REPLY is still to come.
   bool released = false;      ///< PtlMDRelease was called; the slot is freed when `pending` is 0.
-  /// Memory descriptors that had this slot before, and may have had the same handle. Whoever fills it anew keeps that.
-  std::uint32_t former = 0;
+  std::uint32_t use = 0;      ///< HandleTable::use_of its handle, which others may have had before.
 };
 
 }  // namespace portofu

@@ -92,10 +92,11 @@ int start_fired_operations(Core& core) {
     std::unique_ptr<TriggeredOperation> owned(&operation);
     Interface* const ni = core.interface(owned->descriptor.interface_index);
     if (ni != nullptr) --ni->triggered_count;
+    const bool is_gone = ni != nullptr && uses_of(*ni, owned->descriptor) != owned->uses;  // What it is about.
     if (core.observers != nullptr) [[unlikely]]
       put_trigger(core, *owned);
     try {
-      start_descriptor(core, owned->descriptor);
+      if (!is_gone) start_descriptor(core, owned->descriptor);
     } catch (const std::bad_alloc&) {  // It has done nothing, and is due in the next cycle.
       if (ni != nullptr) ++ni->triggered_count;
       core.fired.push_front(*owned.release());

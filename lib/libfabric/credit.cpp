@@ -23,7 +23,8 @@ bool open_credit(Core& core, Credit& credit) {
     ni.cts.free(std::exchange(credit.ct_handle, 0));
     return false;
   }
-  *md = {.former = md->former};
+  *md = {};
+  md->use = ni.mds.use_of(credit.md_handle);
   md->segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
   md->options = kMdEventSendDisable | kMdEventSuccessDisable | kMdEventCtAck;
   md->handle = credit.md_handle;

@@ -143,7 +143,8 @@ void open_transmit_half(Core& core, Transmit& tx) {
       throw std::bad_alloc();
     }
     const CounterFid* cntr = kMdRules[i].counts ? counter_for(tx, static_cast<MdUse>(i)) : nullptr;
-    *md = {.former = md->former};
+    *md = {};
+    md->use = ni.mds.use_of(tx.mds[i]);
     md->segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
     md->options = kMdRules[i].options;
     md->handle = tx.mds[i];

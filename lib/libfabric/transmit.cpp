@@ -37,7 +37,8 @@ MemoryDescriptor* own_memory(Interface& ni, const MemoryDescriptor& like, const 
   Handle handle = 0;
   MemoryDescriptor* md = ni.mds.allocate(&handle);
   if (md == nullptr) return nullptr;
-  *md = {.former = md->former};
+  *md = {};
+  md->use = ni.mds.use_of(handle);
   md->options = like.options | kMdOneShot | ((call.flags & FI_INJECT) != 0 ? kMdVolatile : 0) |
                 (call.counts ? 0 : kMdEventSuccessDisable);
   md->handle = handle;

@@ -28,7 +28,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
     MemoryDescriptor* descriptor = ni->mds.allocate(&handle);
     if (descriptor == nullptr) return PTL_NO_SPACE;
     *descriptor = {std::move(segment),        md->options, handle, eq_or_zero(md->eq_handle),
-                   ct_or_zero(md->ct_handle), 0,           false,  descriptor->former};
+                   ct_or_zero(md->ct_handle), 0,           false,  ni->mds.use_of(handle)};
     *md_handle = handle;
     return PTL_OK;
   });

@@ -71,6 +71,24 @@ TEST_F(HandleTableTest, Find__refuses_what_is_not_of_this_table) {
   EXPECT_EQ(table.find(make_handle(HandleKind::kListEntry, 2, generation, kHandleMaxObjects - 1)), nullptr);
 }
 
+TEST_F(HandleTableTest, Use__tells_apart_what_had_the_same_handle) {
+  const Handle handle = allocate(1);
+  const std::uint32_t use = table.use_of(handle);
+  EXPECT_NE(use, 0u);
+  table.free(handle);
+  EXPECT_EQ(table.use_of(handle), 0u);
+  constexpr int kMost = 1 << 16;  // Handles have 32 bits: one comes again.
+  Handle again = 0;
+  for (int left = kMost; again != handle && left > 0; --left) {
+    if (again != 0) table.free(again);
+    again = allocate(2);
+  }
+  ASSERT_EQ(again, handle);
+  EXPECT_NE(table.use_of(again), use);
+  EXPECT_EQ(table.use_of(make_handle(HandleKind::kListEntry, 2, 1, 9)), 0u) << "never used";
+  EXPECT_EQ(table.use_of(0), 0u);
+}
+
 TEST_F(HandleTableTest, Slot_that_was_never_used__is_neither_live_nor_stale) {
   allocate(1);
   const Handle never = make_handle(HandleKind::kListEntry, 2, 0, 7);  // In the chunk of the first.

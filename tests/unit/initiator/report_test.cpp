@@ -24,7 +24,7 @@ class ReportTest : public CoreTest {
     made.interface_index = kMatchingPhysical;
     made.ack_req = ack_req;
     made.portals.md_handle = md.handle;
-    made.md_former = md.former;
+    made.md_use = md.use;
     made.length = 100;
     made.mlength = 60;
     made.remote_offset = 5;

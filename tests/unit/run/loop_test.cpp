@@ -207,6 +207,41 @@ TEST_F(LoopTest, Fired__one_whose_counter_was_freed_meanwhile_does_nothing) {
   EXPECT_EQ(ni.triggered_count, 0u);
 }
 
+TEST_F(LoopTest, Fired__one_whose_counter_was_freed_leaves_another_with_its_handle_alone) {
+  const Handle other = make_ct(ni);
+  arm(1, increment(other));
+  ni.cts.free(other);
+  constexpr int kMost = 1 << 16;
+  Handle again = 0;
+  for (int left = kMost; again != other && left > 0; --left) {
+    if (again != 0) ni.cts.free(again);
+    again = make_ct(ni);
+  }
+  ASSERT_EQ(again, other);
+  count_success(core, ni, ct, 1);
+  EXPECT_EQ(cycle(), 1);
+  EXPECT_EQ(ni.cts.find(other)->success(), 0u);
+}
+
+TEST_F(LoopTest, Fired__one_whose_memory_was_released_leaves_another_with_its_handle_alone) {
+  Handle handle = make_md(ni, memory.data(), memory.size(), 0).handle;
+  Descriptor put = descriptor(PacketType::kPut, 8);
+  put.portals.md_handle = handle;
+  arm(1, put);
+  release_md(ni, handle);
+  constexpr int kMost = 1 << 16;
+  Handle again = 0;
+  for (int left = kMost; again != handle && left > 0; --left) {
+    if (again != 0) release_md(ni, again);
+    again = make_md(ni, memory.data(), memory.size(), 0).handle;
+  }
+  ASSERT_EQ(again, handle);
+  count_success(core, ni, ct, 1);
+  EXPECT_EQ(cycle(), 1);
+  EXPECT_THAT(kinds(), testing::IsEmpty()) << "SEND would say that it was sent";
+  EXPECT_EQ(counted(Counter::kPutsSent), 0u);
+}
+
 TEST_F(LoopTest, Fired__by_a_packet_start_in_the_same_cycle) {
   append(entry(kEntryOpPut | kEntryEventCtComm));
   const Handle other = make_ct(ni);

@@ -129,7 +129,7 @@ MemoryDescriptor& CoreTest::make_md(Interface& on, void* start, std::uint64_t le
          on.index == kMatchingPhysical ? ct : 0,
          0,
          false,
-         md->former};
+         on.mds.use_of(handle)};
   return *md;
 }
 
