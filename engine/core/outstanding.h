@@ -17,7 +17,10 @@ struct Peer;
 
 /// What ACK or REPLY says.
 struct AnswerReport {
-  void* user_ptr = nullptr;
+  union {
+    void* user_ptr = nullptr;  ///< Portals, libfabric.
+    std::uint64_t tcq_place;   ///< uTofu: operations of a VCQ were posted in this order.
+  };
   std::uint64_t mlength = 0;        ///< From the answer.
   std::uint64_t remote_offset = 0;  ///< From the answer.
   AckRequest ack_req = AckRequest::kNone;

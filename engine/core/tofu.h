@@ -86,6 +86,13 @@ struct ControlQueue {
   }
 };
 
+/// That a communication has ended with its peer, to be told in the order of posting.
+struct LostNotice {
+  Handle vcq_handle;
+  std::uint64_t tcq_place;  ///< Of its descriptor.
+  Notice notice;
+};
+
 /// A descriptor, or the packet of a gate, whose target is not known yet. @see initiator/tofu_owner
 struct OwnerlessRequest {
   Descriptor descriptor;
@@ -205,6 +212,10 @@ class Tofu {
   // Of initiator/tofu_owner.
   std::unordered_map<std::uint64_t, std::deque<OwnerlessRequest>> ownerless;  ///< By claim key, in order of posting.
   std::uint64_t ask_again_ns = 0;                                             ///< When nodes are asked again.
+
+  // Of initiator/tofu_report.
+  std::vector<LostNotice> lost_notices;  ///< In any order.
+  bool loses_peer = false;               ///< A peer is being lost: its notices are gathered there.
 
   // Of initiator/tofu_direct.
   std::uint64_t lanes_opened = 0;  ///< Names the latest stretch, see Peer::lane.

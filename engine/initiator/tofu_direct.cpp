@@ -110,7 +110,7 @@ bool move_data(const Descriptor& d, std::byte* remote, std::byte* local, std::ui
 void report_done(Core& core, VirtualControlQueue& vcq, const Descriptor& d, std::uint64_t old_value = 0) {
   vcq.tcq.complete(d.tofu.tcq_place, NiFail::kOk);
   ++core.activity;
-  if ((d.tofu_meta & kTofuLocalNotice) != 0) report_at_once(core, vcq, d, NiFail::kOk, old_value);
+  if ((d.tofu_meta & kTofuLocalNotice) != 0) report_at_once(core, vcq, d, old_value);
 }
 
 /// Whether the next communication of the VCQ may go at once: behind what waits for its owner, none may. That leaves

@@ -28,24 +28,22 @@ bool is_good(const Tofu::NearOwner& near) {
   return link != nullptr && !link->lost && link->names_now() == near.names;
 }
 
-/// Whether the VCQ may have been one of this engine, to which some of what was posted before is under way: nobody
-/// remembers its owner.
-bool may_have_been_own(Core& core, std::uint64_t id) {
-  if (!is_kind(id, TofuIdKind::kVcq) || !is_of_node(id, core.tofu->coordinates)) return false;
-  const Peer& self = core.peer(core.self);
-  return self.outstanding != 0 || !self.requests.waiting.empty();
-}
+/// Whether something that was posted to the process before is not over yet.
+bool has_under_way(const Peer& peer) { return peer.outstanding != 0 || !peer.requests.waiting.empty(); }
 
 /// Nobody has the name now. Whoever had it last, if there is a link to it, answers for that itself: a process that has
 /// given it up refuses, in order with what was sent before; and the death of one is told by the loss of its link, to
-/// all who have to do with it (fail_barriers_with), before anything fails because of it.
+/// all who have to do with it (fail_barriers_with), before anything fails because of it. The same without a link, as
+/// long as something is under way to it. Nobody remembers that this engine had a VCQ.
 /// @return whether there is such a process
 bool find_last_owner(Core& core, std::uint64_t id, NameOwner* owner) {
   const bool is_others = core.tofu->recall_owner(id, owner) && !(*owner == core.self);
-  if (!is_others && !may_have_been_own(core, id)) return false;
+  const bool may_be_own = is_kind(id, TofuIdKind::kVcq) && is_of_node(id, core.tofu->coordinates);
+  if (!is_others && !may_be_own) return false;
   if (!is_others) *owner = NameOwner{core.self};
   owner->names = kNamesMoving;
-  return core.peer(*owner).state != PeerState::kUnconnected;
+  const Peer& last = core.peer(*owner);
+  return has_under_way(last) || (is_others && last.state != PeerState::kUnconnected);
 }
 
 /// Takes those that an answer is for. Of one that may be remembered we would have been told if it were no longer true.

@@ -1,6 +1,8 @@
 #include "engine/initiator/tofu_report.h"
 
 #include <algorithm>
+#include <new>
+#include <vector>
 
 #include "engine/memory/guarded_copy.h"
 #include "engine/memory/stadd_access.h"
@@ -17,7 +19,43 @@ NoticeKind local_kind(PacketType kind) {
   }
 }
 
+/// The local notice of a descriptor.
+Notice notice_of(const Descriptor& d) {
+  Notice notice;
+  notice.kind = local_kind(d.type);
+  notice.vcq_id = with_own_path(d.tofu.remote_vcq_id);
+  notice.edata = edata_of(d.tofu_meta);
+  const std::uint64_t moved = d.type == PacketType::kTofuArmw ? 0 : d.length;
+  if (d.type == PacketType::kTofuGet) notice.local_stadd = d.tofu.local_stadd + moved;
+  if (d.type != PacketType::kTofuGet) notice.remote_stadd = d.remote_stadd + moved;
+  return notice;
+}
+
+/// Tells of a failure, now or with others that the loss of their peer has ended, too.
+void post_failure(Core& core, VirtualControlQueue& vcq, std::uint64_t tcq_place, const Notice& notice) {
+  try {
+    if (core.tofu->loses_peer) return core.tofu->lost_notices.push_back({vcq.handle, tcq_place, notice});
+  } catch (const std::bad_alloc&) {  // Better told too early than not.
+  }
+  post_notice(core, vcq, notice);
+}
+
 }  // namespace
+
+void gather_lost(Core& core) {
+  if (core.tofu != nullptr) core.tofu->loses_peer = true;
+}
+
+void tell_lost(Core& core) {
+  if (core.tofu == nullptr) return;
+  core.tofu->loses_peer = false;
+  std::vector<LostNotice>& lost = core.tofu->lost_notices;
+  std::ranges::sort(lost, {}, &LostNotice::tcq_place);
+  for (const LostNotice& one : lost) {
+    if (VirtualControlQueue* const vcq = core.tofu->vcq(one.vcq_handle)) post_notice(core, *vcq, one.notice);
+  }
+  lost.clear();
+}
 
 const MemorySegment* memory_of_get(Core& core, const OutstandingOperation& operation, std::uint64_t* offset,
                                    NiFail* fail) {
@@ -66,6 +104,7 @@ void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
     note_failure(core, *vcq,
                  {notice.fail, notice.remote_fault, notice.vcq_id,
                   notice.remote_fault ? operation.remote_offset : local_end, 0});
+    return post_failure(core, *vcq, operation.tcq_place, notice);
   }
   post_notice(core, *vcq, notice);
 }
@@ -85,17 +124,16 @@ void receive_tofu_fault(Core& core, const Peer&, const PacketHeader& header) {
   post_notice(core, *vcq, notice);
 }
 
-void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& d, NiFail fail, std::uint64_t old_value) {
-  Notice notice;
-  notice.kind = local_kind(d.type);
-  notice.fail = fail;
-  notice.vcq_id = with_own_path(d.tofu.remote_vcq_id);
-  notice.edata = edata_of(d.tofu_meta);
-  const std::uint64_t moved = d.type == PacketType::kTofuArmw ? 0 : d.length;
-  if (d.type == PacketType::kTofuGet) notice.local_stadd = d.tofu.local_stadd + moved;
-  if (d.type != PacketType::kTofuGet) notice.remote_stadd = d.remote_stadd + moved;
+void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& d, std::uint64_t old_value) {
+  Notice notice = notice_of(d);
   notice.remote_value = old_value;
   post_notice(core, vcq, notice);
+}
+
+void report_unreachable(Core& core, VirtualControlQueue& vcq, const Descriptor& d) {
+  Notice notice = notice_of(d);
+  notice.fail = NiFail::kUndeliverable;
+  post_failure(core, vcq, d.tofu.tcq_place, notice);
 }
 
 }  // namespace portofu

@@ -21,13 +21,19 @@ void note_failure(const Core& core, VirtualControlQueue& vcq, const FailedCommun
 /// The answer is complete, or will never come. The caller closes the outstanding entry.
 void report_tofu_answer(Core& core, const OutstandingOperation& operation);
 
+/// The descriptor cannot reach its remote VCQ. That is told whatever notices were asked for.
+void report_unreachable(Core& core, VirtualControlQueue& vcq, const Descriptor& descriptor);
+
+/// A peer is lost: what ends because of that is told by tell_lost, in the order of posting (2.2.10), in whatever order
+/// it is found.
+void gather_lost(Core& core);
+void tell_lost(Core& core);
+
 /// A put that wanted no answer has failed at the peer.
 void receive_tofu_fault(Core& core, const Peer& peer, const PacketHeader& header);
 
-/// Local notice of a descriptor that has no outstanding entry: it is complete already, or its remote VCQ cannot be
-/// reached (kUndeliverable), which is told whatever notices were asked for.
+/// Local notice of a descriptor that has no outstanding entry: it is complete already.
 /// @param old_value  of an ARMW
-void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& descriptor, NiFail fail,
-                    std::uint64_t old_value = 0);
+void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& descriptor, std::uint64_t old_value = 0);
 
 }  // namespace portofu

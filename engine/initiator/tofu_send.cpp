@@ -42,6 +42,7 @@ bool open_operation(Core& core, Peer& peer, const Descriptor& d, std::uint32_t* 
   operation->length = d.length;
   operation->tofu = {d.tofu.vcq_handle, edata_of(d.tofu_meta), with_own_path(d.tofu.remote_vcq_id), {0}};
   if (d.type == PacketType::kTofuGet) operation->tofu.local_stadd = d.tofu.local_stadd;
+  operation->tcq_place = d.tofu.tcq_place;
   operation->remote_offset = d.remote_stadd + (puts ? d.length : 0);
   ++peer.outstanding;
   if (d.type == PacketType::kTofuGet) ++peer.gets_under_way;
@@ -109,7 +110,7 @@ void refuse(Core& core, VirtualControlQueue& vcq, const Descriptor& d, NiFail fa
   const std::uint64_t end = (unreachable ? d.remote_stadd : d.tofu.local_stadd) + d.length;
   note_failure(core, vcq, {fail, unreachable, d.tofu.remote_vcq_id, end, 0});
   tell_tcq(core, &vcq, d, unreachable ? NiFail::kOk : fail);
-  if (unreachable) report_at_once(core, vcq, d, NiFail::kUndeliverable);
+  if (unreachable) report_unreachable(core, vcq, d);
 }
 
 /// OutgoingHooks::open.
@@ -231,6 +232,15 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
   send_or_wait(core, peer, message, reachable && peer.requests.waiting.empty() ? kPacketBudget : 0);
 }
 
+/// The peer cannot be reached. What was posted to it before ends before what is new (2.2.10).
+/// @return kLater: that has still to be waited for
+Reach end_lost(Core& core, Peer& peer) {
+  if (peer.state != PeerState::kConnected) return peer.requests.waiting.empty() ? Reach::kNever : Reach::kLater;
+  if (!is_over(core, peer)) return Reach::kLater;
+  core.lose_peer(core, peer);
+  return Reach::kNever;
+}
+
 /// @param peer  nullptr: nobody has the VCQ
 void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, Descriptor& d) {
   if (peer == nullptr) {
@@ -240,8 +250,11 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, Descriptor&
   const RegisteredRegion* local = is_put_of_memory(d) ? find_local(core, vcq, d, &fail) : nullptr;
   if (fail != NiFail::kOk) return refuse(core, vcq, d, fail);
   follow_moved_name(core, *peer);
-  const Reach reach = reach_for_new(core, *peer);
-  if (reach == Reach::kNever) return refuse(core, vcq, d, NiFail::kUndeliverable);
+  Reach reach = reach_for_new(core, *peer);
+  if (reach == Reach::kNever) [[unlikely]]
+    reach = end_lost(core, *peer);
+  if (reach == Reach::kNever) [[unlikely]]
+    return refuse(core, vcq, d, NiFail::kUndeliverable);
   count_tofu_request(core, d.type);
   Ready ready{d, &vcq, local != nullptr ? &local->segment : nullptr, own_data(d)};
   if (reach == Reach::kNow) {

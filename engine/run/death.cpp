@@ -3,6 +3,7 @@
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/barrier.h"
 #include "engine/initiator/tofu_direct.h"
+#include "engine/initiator/tofu_report.h"
 #include "engine/mailbox/outbox.h"
 #include "engine/run/settle.h"
 
@@ -33,8 +34,10 @@ void lose_peer(Core& core, Peer& peer) {
   peer.link = nullptr;
   peer.lost_since_ns = 0;
   peer.state = PeerState::kUnconnected;
+  gather_lost(core);
   abandon_outbox(core, peer, peer.requests);
   fail_outstanding(core, peer, NiFail::kUndeliverable);
+  tell_lost(core);
   if (!answers_anew) abandon_outbox(core, peer, peer.answers);
   fail_barriers_with(core, peer.id);
 }

@@ -160,8 +160,10 @@ void expect_order_past_free(const Ring& ring, const std::function<void()>& free_
   EXPECT_TRUE(all) << refused << " of " << told << " were refused";
 }
 
+enum class End { kFreesVcq, kDies };
+
 /// @param lanes  nullptr: as many as there are by default
-void free_what_is_put_to(Process& self, const char* lanes) {
+void end_what_is_put_to(Process& self, const char* lanes, End end) {
   if (lanes != nullptr) setenv("PORTOFU_LANES", lanes, 1);
   Ring ring(self, kBytes);
   utofu_vcq_hdl_t target = 0;  // Nobody else has its CQ.
@@ -178,6 +180,7 @@ void free_what_is_put_to(Process& self, const char* lanes) {
   } else {
     utofu_mrq_notice notice{};
     EXPECT_EQ(poll_mrq(target, &notice), UTOFU_SUCCESS);
+    if (end == End::kDies) self.die();
     EXPECT_EQ(utofu_free_vcq(target), UTOFU_SUCCESS);
   }
   self.barrier();
@@ -188,10 +191,16 @@ void free_what_is_put_to(Process& self, const char* lanes) {
 /// Local notices are in the order of posting, though the remote VCQ is freed, and its CQ is nobody's then. What is
 /// refused is told behind what was posted before.
 UTOFU_TEST_BOTH(Order, Section2_2_10__notices_are_in_order_when_the_remote_VCQ_is_freed) {
-  free_what_is_put_to(self, nullptr);
+  end_what_is_put_to(self, nullptr, End::kFreesVcq);
 }
 UTOFU_TEST_BOTH(Order, Section2_2_10__notices_are_in_order_when_the_remote_VCQ_of_the_same_lane_is_freed) {
-  free_what_is_put_to(self, "1");
+  end_what_is_put_to(self, "1", End::kFreesVcq);
+}
+
+/// The same when the other process dies, with some communications that have left and others that still wait.
+UTOFU_TEST(2, Order, Section2_2_10__notices_are_in_order_when_the_peer_dies) {
+  setenv("PORTOFU_WINDOW", "64", 1);
+  end_what_is_put_to(self, nullptr, End::kDies);
 }
 
 /// 3.7.9.1: "reads from memory or writes to memory after prior one-sided communications [...] have read from memory or

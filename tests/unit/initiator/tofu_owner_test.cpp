@@ -2,6 +2,7 @@
 
 #include "engine/initiator/tofu_owner.h"
 
+#include <array>
 #include <cstring>
 #include <memory>
 
@@ -243,6 +244,37 @@ TEST_F(TofuOwnerTest, Number_that_was_refused__still_goes_to_who_had_it_when_nob
   EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2, 3}));
   lose_peer(core, core.peer(kPeer));
   EXPECT_EQ(notices().size(), 3u);
+}
+
+// Found in any order: some have left, in places that were used before, and some wait.
+TEST_F(TofuOwnerTest, What_the_loss_of_a_peer_ends__is_told_in_the_order_of_posting) {
+  directory.result = FindResult::kFound;
+  std::array<std::uint32_t, 4> used{};
+  for (std::uint32_t& id : used) core.outstanding.open(&id);
+  for (const std::size_t i : {2, 0, 3, 1}) core.outstanding.close(used[i]);
+  for (const std::uint64_t number : {100, 200, 300, 400}) put(number, kVcqElsewhere, kTofuLocalNotice);
+  wire.room = 0;
+  for (const std::uint64_t number : {500, 600}) put(number, kVcqElsewhere, kTofuLocalNotice);
+  lose_peer(core, core.peer(kPeer));
+  std::vector<std::uint64_t> ended;
+  for (Notice notice; vcq->mrq.read(&notice);) {
+    EXPECT_EQ(notice.fail, NiFail::kUndeliverable);
+    ended.push_back(notice.remote_stadd - 8);
+  }
+  EXPECT_EQ(ended, (std::vector<std::uint64_t>{100, 200, 300, 400, 500, 600}));
+}
+
+/// A link that is lost, and whose end nobody has seen yet.
+TEST_F(TofuOwnerTest, What_is_new_for_a_lost_peer__ends_behind_what_was_posted_before) {
+  directory.result = FindResult::kFound;
+  for (const std::uint64_t number : {100, 200}) put(number, kVcqElsewhere, kTofuLocalNotice);
+  core.peer(kPeer).link->lost = true;
+  wire.connect_result = ConnectResult::kNoSuchPeer;
+  put(300, kVcqElsewhere, kTofuLocalNotice);
+  run_cycle_on_duty(core);
+  std::vector<std::uint64_t> ended;
+  for (Notice notice; vcq->mrq.read(&notice);) ended.push_back(notice.remote_stadd - 8);
+  EXPECT_EQ(ended, (std::vector<std::uint64_t>{100, 200, 300}));
 }
 
 // A death has to be told to all gates that hang on the process before a barrier fails because of it.
