@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "engine/memory/guarded_copy.h"
@@ -49,12 +50,11 @@ void gather_lost(Core& core) {
 void tell_lost(Core& core) {
   if (core.tofu == nullptr) return;
   core.tofu->loses_peer = false;
-  std::vector<LostNotice>& lost = core.tofu->lost_notices;
+  std::vector<LostNotice> lost = std::exchange(core.tofu->lost_notices, {});
   std::ranges::sort(lost, {}, &LostNotice::tcq_place);
   for (const LostNotice& one : lost) {
     if (VirtualControlQueue* const vcq = core.tofu->vcq(one.vcq_handle)) post_notice(core, *vcq, one.notice);
   }
-  lost.clear();
 }
 
 const MemorySegment* memory_of_get(Core& core, const OutstandingOperation& operation, std::uint64_t* offset,

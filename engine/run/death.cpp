@@ -35,8 +35,13 @@ void lose_peer(Core& core, Peer& peer) {
   peer.lost_since_ns = 0;
   peer.state = PeerState::kUnconnected;
   gather_lost(core);
-  abandon_outbox(core, peer, peer.requests);
-  fail_outstanding(core, peer, NiFail::kUndeliverable);
+  try {
+    abandon_outbox(core, peer, peer.requests);
+    fail_outstanding(core, peer, NiFail::kUndeliverable);
+  } catch (...) {
+    tell_lost(core);
+    throw;
+  }
   tell_lost(core);
   if (!answers_anew) abandon_outbox(core, peer, peer.answers);
   fail_barriers_with(core, peer.id);
