@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,13 +33,13 @@ struct BehindPort {
 };
 static_assert(sizeof(BehindPort) == sizeof(sockaddr_in::sin_zero) && sizeof(sockaddr_in) == sizeof(Address));
 
-/// @return 0 if the name has no IPv4 address
-std::uint32_t look_up(const char* node, bool numeric) {
+/// @return nothing if the name has no IPv4 address
+std::optional<std::uint32_t> look_up(const char* node, bool numeric) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_flags = numeric ? AI_NUMERICHOST : 0;
   addrinfo* found = nullptr;
-  if (getaddrinfo(node, nullptr, &hints, &found) != 0 || found == nullptr) return 0;
+  if (getaddrinfo(node, nullptr, &hints, &found) != 0 || found == nullptr) return std::nullopt;
   sockaddr_in address;
   std::memcpy(&address, found->ai_addr, sizeof address);
   freeaddrinfo(found);
@@ -101,7 +102,7 @@ Address read_address(const void* place) {
   BehindPort behind;
   std::memcpy(&read, place, sizeof read);
   std::memcpy(&behind, read.sin_zero, sizeof behind);
-  if (read.sin_family != AF_INET) return {};
+  if (read.sin_family != AF_INET) return {.format = 0};
   const std::uint32_t nid = ntohl(read.sin_addr.s_addr);
   const std::uint32_t pid = ntohs(read.sin_port);
   if (behind.format == kAddressFormat) return {nid, pid, behind.number, behind.contexts};
@@ -115,8 +116,9 @@ int resolve(const char* node, const char* service, bool numeric, Address* addres
     node = host.empty() ? nullptr : host.c_str();
     service = port.empty() ? nullptr : port.c_str();
   }
-  address->nid = node != nullptr ? look_up(node, numeric) : own_nid();
-  if (address->nid == 0) return -FI_ENODATA;
+  const std::optional<std::uint32_t> nid = node != nullptr ? look_up(node, numeric) : own_nid();
+  if (!nid.has_value()) return -FI_ENODATA;
+  address->nid = *nid;
   if (means_this_node(address->nid)) address->nid = own_nid();
   if (service != nullptr && !parse_pid(service, &address->pid)) return -FI_ENODATA;
   return 0;

@@ -15,11 +15,11 @@ namespace portofu::fabric {
 inline constexpr std::uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x50460002u;
 
 struct Address {
-  std::uint32_t nid = 0;       ///< 0: no node.
+  std::uint32_t nid = 0;       ///< 0: no node; of a source: this one.
   std::uint32_t pid = 0;       ///< 0: not known yet.
   std::uint16_t number = 0;    ///< Of the endpoint in its process; further receive contexts have those behind it.
   std::uint16_t contexts = 0;  ///< Receive contexts, 1 of an ordinary endpoint; 0: not known.
-  std::uint32_t format = kAddressFormat;
+  std::uint32_t format = kAddressFormat;  ///< 0: what was read is no address.
 
   bool is_good() const {
     return nid != 0 && pid != 0 && pid <= kMaxPid && number < kMaxEndpoints && contexts <= kMaxEndpoints - number;
@@ -47,14 +47,14 @@ constexpr std::uint32_t format_for(std::uint32_t wanted) {
 void write_address(const Address& address, std::uint32_t format, void* place);
 
 /// Reads an address in either format.
-/// @return NID 0 if it is in none
+/// @return NID and format 0 if it is in none
 Address read_address(const void* place);
 
 /// Turns what users write into an address: a host name or number, and a PID.
 /// @param node     nullptr: this node; without a service it may be both in the format FI_ADDR_STR
 /// @param service  nullptr: PID 0
 /// @param numeric  FI_NUMERICHOST: no name is looked up
-/// @return 0 | -FI_ENODATA if the name means nothing
+/// @return 0, with NID 0 for 0.0.0.0 | -FI_ENODATA if the name means nothing
 int resolve(const char* node, const char* service, bool numeric, Address* address);
 
 /// NID of this node.

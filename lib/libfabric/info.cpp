@@ -214,33 +214,38 @@ int set_address(const fi_info& info, void** place, std::size_t* bytes, const Add
   return 0;
 }
 
+/// Reads what the application has as an address. @return -FI_ENODATA: it is none
+int read_given(const void* bytes, std::size_t count, Address* address) {
+  if (count != sizeof *address) return -FI_ENODATA;
+  *address = read_address(bytes);
+  return address->format != 0 ? 0 : -FI_ENODATA;
+}
+
 /// @return 0 | -FI_ENOMEM | -FI_ENODATA: it is no address of ours
-int copy_address(const fi_info& info, void** place, std::size_t* bytes, const void* from, std::size_t from_bytes) {
-  if (from_bytes != sizeof(Address)) return -FI_ENODATA;
-  const Address address = read_address(from);
-  return address.nid == 0 ? -FI_ENODATA : set_address(info, place, bytes, address);
-}
-
 int fill_target(fi_info& info, const char* node, const char* service, std::uint64_t flags, const fi_info* hints) {
+  Address target;
+  int result = 0;
   if ((flags & FI_SOURCE) == 0 && (node != nullptr || service != nullptr)) {
-    Address target;
-    if (const int result = resolve(node, service, (flags & FI_NUMERICHOST) != 0, &target); result != 0) return result;
-    return set_address(info, &info.dest_addr, &info.dest_addrlen, target);
+    result = resolve(node, service, (flags & FI_NUMERICHOST) != 0, &target);
+  } else if (hints != nullptr && hints->dest_addr != nullptr) {
+    result = read_given(hints->dest_addr, hints->dest_addrlen, &target);
+  } else {
+    return 0;
   }
-  if (hints == nullptr || hints->dest_addr == nullptr) return 0;
-  return copy_address(info, &info.dest_addr, &info.dest_addrlen, hints->dest_addr, hints->dest_addrlen);
+  if (result == 0 && target.nid == 0) result = -FI_ENODATA;
+  return result != 0 ? result : set_address(info, &info.dest_addr, &info.dest_addrlen, target);
 }
 
+/// The same. A source without a node, as 0.0.0.0, is this one.
 int fill_source(fi_info& info, const char* node, const char* service, std::uint64_t flags, const fi_info* hints) {
-  if ((flags & FI_SOURCE) == 0 && hints != nullptr && hints->src_addr != nullptr)
-    return copy_address(info, &info.src_addr, &info.src_addrlen, hints->src_addr, hints->src_addrlen);
   Address source;
-  source.nid = own_nid();
-  if ((flags & FI_SOURCE) != 0) {
-    if (const int result = resolve(node, service, (flags & FI_NUMERICHOST) != 0, &source); result != 0) return result;
-    if (source.nid != own_nid()) return -FI_ENODATA;
-  }
-  return set_address(info, &info.src_addr, &info.src_addrlen, source);
+  int result = 0;
+  const bool given = (flags & FI_SOURCE) == 0 && hints != nullptr && hints->src_addr != nullptr;
+  if (given) result = read_given(hints->src_addr, hints->src_addrlen, &source);
+  if ((flags & FI_SOURCE) != 0) result = resolve(node, service, (flags & FI_NUMERICHOST) != 0, &source);
+  if (source.nid == 0) source.nid = own_nid();
+  if (result == 0 && !given && source.nid != own_nid()) result = -FI_ENODATA;
+  return result != 0 ? result : set_address(info, &info.src_addr, &info.src_addrlen, source);
 }
 
 int fill(fi_info& info, std::uint32_t version, const fi_info* hints) {

@@ -308,6 +308,33 @@ TEST(FiGetinfo, Source_has_a_node_or_a_service) {
   EXPECT_NE(get_info(hints.get(), &result, nullptr, "4711", FI_SOURCE), nullptr);
 }
 
+/// As with sockets: who binds to 0.0.0.0 takes what this node has. Nobody else is there.
+TEST(FiGetinfo, Source_of_any_node_is_this_one) {
+  const auto nid_of = [](const void* bytes) {
+    sockaddr_in address{};
+    std::memcpy(&address, bytes, sizeof address);
+    return address.sin_addr.s_addr;
+  };
+  Info hints = make_hints();
+  hints->addr_format = FI_SOCKADDR_IN;
+  const Info own = get_info(hints.get());
+  const Info named = get_info(hints.get(), nullptr, "0.0.0.0", "4711", FI_SOURCE);
+  ASSERT_NE(named, nullptr);
+  EXPECT_EQ(nid_of(named->src_addr), nid_of(own->src_addr));
+  int result = 0;
+  EXPECT_EQ(get_info(hints.get(), &result, "0.0.0.0", "4711"), nullptr);
+  EXPECT_EQ(result, -FI_ENODATA);
+  auto* any = static_cast<sockaddr_in*>(std::malloc(sizeof(sockaddr_in)));
+  *any = internet_address("0.0.0.0", 4712);
+  hints->src_addr = any;
+  hints->src_addrlen = sizeof *any;
+  const Info given = get_info(hints.get());
+  ASSERT_NE(given, nullptr);
+  EXPECT_EQ(nid_of(given->src_addr), nid_of(own->src_addr));
+  any->sin_family = AF_INET6;
+  EXPECT_EQ(get_info(hints.get()), nullptr);
+}
+
 /// fi_endpoint(3), caps of a context: "The capabilities must be a subset of those requested of the associated
 /// endpoint."
 TEST(FiGetinfo, Capabilities_of_a_context_are_those_of_its_endpoint) {
