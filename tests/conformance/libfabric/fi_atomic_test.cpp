@@ -433,6 +433,28 @@ TEST_F(FiAtomic, What_only_reads_needs_no_right_to_write) {
   EXPECT_EQ(munmap(page, 4096), 0);
 }
 
+/// Alignment in C is enough: a complex number needs that of its parts.
+TEST_F(FiAtomic, Item_that_is_not_aligned_as_in_C_is_refused) {
+  alignas(64) std::array<std::byte, 128> memory{};
+  fid_mr* region = open_memory(memory.data(), memory.size(), kKey);
+  struct Row {
+    fi_datatype type;
+    std::uint64_t offset;
+    bool aligned;
+  };
+  for (const Row& row : {Row{FI_UINT16, 1, false}, Row{FI_UINT32, 2, false}, Row{FI_UINT64, 4, false},
+                         Row{FI_UINT64, 60, false}, Row{FI_UINT64, 56, true}, Row{FI_LONG_DOUBLE, 8, false},
+                         Row{FI_DOUBLE_COMPLEX, 4, false}, Row{FI_DOUBLE_COMPLEX, 8, true}}) {
+    memory.fill({});
+    std::array<std::byte, 16> ones{};
+    ones.fill(std::byte{0x3f});
+    ASSERT_EQ(fi_atomic(a.ep, ones.data(), 1, nullptr, to_b, row.offset, kKey, row.type, FI_ATOMIC_WRITE, nullptr), 0);
+    EXPECT_EQ(a.next().err, row.aligned ? 0 : FI_EKEYREJECTED) << row.type << " at " << row.offset;
+    EXPECT_EQ(memory[row.offset], row.aligned ? ones[0] : std::byte{0});
+  }
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
 TEST_F(FiAtomic, Failure_of_many_items_is_one_failure) {
   std::array<std::uint64_t, 16> items{}, compares{}, results{};
   int context = 0;
