@@ -129,7 +129,7 @@ bool VirtualNic::send_waiting_on_duty() {
 bool VirtualNic::await(VirtualWire& wire, const VirtualDelivery& delivery) {
   const ProcessId source{delivery.source_nid, delivery.source_pid};
   for (;;) {
-    const bool is_last_look = stopping_.load(std::memory_order_acquire) || clock_.is_gone(delivery.source_rank);
+    const bool is_last_look = stopping_.load(std::memory_order_acquire) || clock_.has_sender_gone(delivery);
     engine_.duty_.take_as_guest();
     if (wire.has_arrived(source, delivery.number)) return true;
     send_waiting_on_duty();

@@ -460,6 +460,21 @@ TEST(PtlSim, Ends__who_sends_to_a_rank_that_has_left_is_told_so_in_virtual_time)
   EXPECT_LT(job.time_ps(), 1'000'000'000u) << "not when somebody looks after the dead: " << job.output;
 }
 
+/// Of one program, and of the next that is the same rank, messages arrive.
+TEST(PtlSim, Ends__a_program_that_another_one_follows_as_the_same_rank) {
+  const Simulated job = run("one_after_the_other", {"--nodes", "2", "--hang", "10"});
+  EXPECT_EQ(job.status, 0) << job.output;
+  EXPECT_EQ(job.report["message_count"], 12);
+}
+
+/// A rank that has seen its last word in its memory has waited for that.
+TEST(PtlSim, Ends__count_waiting_behind_the_last_call) {
+  const Simulated job = run("memory_and_no_close", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  check_path(job);
+  EXPECT_EQ(job.report["ranks"][0]["time_ps"], job.time_ps()) << "its word was on its way last";
+}
+
 TEST(PtlSim, Ends__who_never_uses_the_library_is_told_so) {
   const Simulated job = run("never", {"--nodes", "2"});
   EXPECT_EQ(job.status, 125) << job.output;

@@ -31,16 +31,17 @@ struct TofuPair {
   utofu_stadd_t there = 0;
 
   /// @param odd_tni  of odd ranks; even ones use TNI 0
-  bool open(utofu_tni_id_t odd_tni = 0) {
+  /// @param key      by which partners find each other
+  bool open(utofu_tni_id_t odd_tni = 0, const std::string& key = "id-") {
     utofu_vcq_id_t id = 0;
     pmi.begin();
     if (utofu_create_vcq(is_even() ? 0 : odd_tni, 0, &vcq) != UTOFU_SUCCESS ||
         utofu_query_vcq_id(vcq, &id) != UTOFU_SUCCESS)
       return false;
     if (utofu_reg_mem(vcq, sim_memory, sizeof sim_memory, 0, &own) != UTOFU_SUCCESS) return false;
-    pmi.put("id-" + std::to_string(pmi.rank), std::to_string(id) + ':' + std::to_string(own));
+    pmi.put(key + std::to_string(pmi.rank), std::to_string(id) + ':' + std::to_string(own));
     pmi.barrier();
-    const std::string other = PmiClient::field(pmi.get("id-" + std::to_string(pmi.rank ^ 1)), "value");
+    const std::string other = PmiClient::field(pmi.get(key + std::to_string(pmi.rank ^ 1)), "value");
     return std::sscanf(other.c_str(), "%lu:%lu", &partner, &there) == 2;
   }
   int close() {
@@ -68,8 +69,10 @@ struct TofuPair {
   }
 };
 
-/// A word goes to and fro. @param polls_memory  else notices are polled
-inline int play_ping_pong(std::uint64_t rounds, bool polls_memory) {
+/// A word goes to and fro.
+/// @param polls_memory  else notices are polled
+/// @param closes        what it has opened; else it just ends
+inline int play_ping_pong(std::uint64_t rounds, bool polls_memory, bool closes = true) {
   TofuPair pair;
   if (!pair.open()) return 1;
   const unsigned long flags = polls_memory ? 0 : UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE;
@@ -79,7 +82,25 @@ inline int play_ping_pong(std::uint64_t rounds, bool polls_memory) {
     if (sim_memory[0] != i) return 4;
     if (!pair.is_even() && !pair.put(i, flags)) return 5;
   }
-  return pair.close();
+  return closes ? pair.close() : 0;
+}
+
+/// The same twice, by two programs: the second takes the place of the first, which does not leave, and of whose words
+/// the last may be on its way.
+inline int play_one_after_the_other() {
+  constexpr const char* kSecond = "SIM_TEST_SECOND";
+  const bool is_second = std::getenv(kSecond) != nullptr;
+  TofuPair pair;
+  if (!pair.open(0, is_second ? "second-" : "first-")) return 1;
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    if (pair.is_even() && !pair.put(i, 0)) return 2;
+    pair.await_memory(i);
+    if (!pair.is_even() && !pair.put(i, 0)) return 3;
+  }
+  if (is_second) return pair.close();
+  setenv(kSecond, "1", 1);
+  execl("/proc/self/exe", "one after the other", nullptr);
+  return 4;
 }
 
 inline void handle_signals() {
@@ -477,6 +498,7 @@ inline int play_sim(const std::string& role) {
   const int rank = environment_number("PMI_RANK");
   if (role == "mrq") return play_ping_pong(20, false);
   if (role == "memory") return play_ping_pong(20, true);
+  if (role == "memory_and_no_close") return play_ping_pong(20, true, false);
   if (role == "memory_beside_a_thread") {
     static std::atomic<std::uint64_t> counted{0};
     std::thread([] {
@@ -486,6 +508,7 @@ inline int play_sim(const std::string& role) {
   }
   if (role == "memory_and_own_handler") return play_with_signals(handle_signals);
   if (role == "memory_and_blocked_signals") return play_with_signals(block_signals);
+  if (role == "one_after_the_other") return play_one_after_the_other();
   if (role == "two_tnis") return play_two_tnis();
   if (role == "rate") return play_rate(4);
   if (role == "notice_by_notice") return play_rate(0);

@@ -57,6 +57,10 @@ constexpr std::int64_t kLookAtCoordinatorNs = 1'000'000'000;
 
 std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()); }
 
+/// CPU time of this thread that is charged, or is not to be; 0: it has not called yet. Several threads may call within
+/// a turn, and each has a clock of its own.
+__attribute__((tls_model("initial-exec"))) thread_local std::uint64_t charged_cpu_ps = 0;
+
 }  // namespace
 
 bool virtual_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t timeout_ns) {
@@ -113,18 +117,21 @@ std::unique_ptr<VirtualClock> VirtualClock::open(const std::string& path, std::i
     munmap(mapped, bytes);
     return nullptr;
   }
+  page.life.fetch_add(1, std::memory_order_release);  // Before the names by which others find it.
   page.nid.store(self.nid, std::memory_order_relaxed);
-  page.pid.store(self.pid, std::memory_order_relaxed);
+  page.pid.store(self.pid, std::memory_order_release);
   page.thread.store(static_cast<std::uint32_t>(gettid()), std::memory_order_relaxed);
   page.state.store(static_cast<std::uint32_t>(VirtualState::kAway), std::memory_order_release);
   ring_coordinator(*header);
-  return std::unique_ptr<VirtualClock>(new VirtualClock(header, bytes, page));
+  return std::unique_ptr<VirtualClock>(new VirtualClock(header, bytes, page, self));
 }
 
-VirtualClock::VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage& page)
+VirtualClock::VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage& page, ProcessId self)
     : header_(header),
       bytes_(bytes),
       page_(page),
+      self_(self),
+      life_(page.life.load(std::memory_order_relaxed)),
       rank_count_(header->rank_count),
       coordinator_(header->coordinator),
       compute_(static_cast<VirtualCompute>(header->compute)),
@@ -139,6 +146,7 @@ VirtualClock::VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage
       seen_turn_(page.turn.load(std::memory_order_acquire)),
       seen_deliveries_(page.delivery_count.load(std::memory_order_acquire)) {
   for (std::size_t i = 0; i < kVirtualCallCount; ++i) call_ps_[i] = std::min(header->call_ps[i], kMostCallPs);
+  charged_cpu_ps = 0;
 }
 
 VirtualClock::~VirtualClock() { munmap(header_, bytes_); }
@@ -180,7 +188,7 @@ void VirtualClock::catch_up(VirtualSpent what) {
   seen_turn_ = page_.turn.load(std::memory_order_acquire);
   const std::uint64_t granted = std::min(page_.granted_ps.load(std::memory_order_relaxed), kLatestPs);
   if (granted > clock_ps_) spend(what, granted - clock_ps_);
-  if (compute_ == VirtualCompute::kCpu) charged_cpu_ps_ = thread_cpu_ps();
+  if (compute_ == VirtualCompute::kCpu) charged_cpu_ps = thread_cpu_ps();
 }
 
 /// Something else than a look or a read of the clock has happened.
@@ -201,11 +209,11 @@ void VirtualClock::charge(bool is_call) {
   if (compute_ == VirtualCompute::kFixed && is_call) spend(VirtualSpent::kCompute, compute_word_);
   if (compute_ != VirtualCompute::kCpu) return;
   const std::uint64_t used = thread_cpu_ps();
-  if (used > charged_cpu_ps_ && charged_cpu_ps_ != 0) {
-    const auto cost = static_cast<unsigned __int128>(used - charged_cpu_ps_) * compute_word_ / 1000;
+  if (used > charged_cpu_ps && charged_cpu_ps != 0) {
+    const auto cost = static_cast<unsigned __int128>(used - charged_cpu_ps) * compute_word_ / 1000;
     spend(VirtualSpent::kCompute, static_cast<std::uint64_t>(std::min<unsigned __int128>(cost, kLatestPs)));
   }
-  charged_cpu_ps_ = used;
+  charged_cpu_ps = used;
 }
 
 /// Without the coordinator nobody would ever go on: time is real from now on.
@@ -272,10 +280,13 @@ void VirtualClock::pass() {
   }
   const std::uint32_t doublings = std::min((empty_looks_ - kShortLooks) / kLooksOfDoubling, 40u);
   const bool may_send = empty_looks_ <= kCountedLooks && !watches_clock_;
-  const bool is_quiet = page_.is_quiet.load(std::memory_order_relaxed) != 0 && !may_send;
-  const std::uint64_t longest = is_quiet ? kLatestPs / 4 : kLongestLookPs;
-  const std::uint64_t most = watches_clock_ ? std::max(least_wait_ps_, (clock_ps_ - streak_from_ps_) / kPartOfLook)
-                                            : std::min(least_wait_ps_, kLatestPs >> 41) << doublings;
+  const bool is_quiet = page_.is_quiet.load(std::memory_order_relaxed) != 0;
+  // Nothing is under way, and nobody else goes on: a wait would be for nothing, and would only make it late.
+  const bool is_alone = is_quiet && !has_sent_ && page_.horizon_ps.load(std::memory_order_relaxed) == kNeverPs;
+  const std::uint64_t longest = is_quiet && !may_send ? kLatestPs / 4 : kLongestLookPs;
+  std::uint64_t most = std::min(least_wait_ps_, kLatestPs >> 41) << doublings;
+  if (is_alone && may_send) most = least_wait_ps_;
+  if (watches_clock_) most = std::max(least_wait_ps_, (clock_ps_ - streak_from_ps_) / kPartOfLook);
   const std::uint64_t until = std::min(clock_ps_ + std::min(most, longest), kLatestPs);
   give_turn(VirtualState::kPolling, until);
   if (clock_ps_ < until) end_streaks();
@@ -371,9 +382,11 @@ bool VirtualClock::wait(std::uint64_t deadline_ps) {
   return true;
 }
 
-/// Lets all that was sent arrive before, unless that was done.
+/// Lets all that was sent arrive before, unless that was done. What the program has done since its last call counts:
+/// it may have polled its memory, and computed.
 void VirtualClock::end_as(VirtualState end) {
   if (!left_) {
+    charge(false);
     give_turn(VirtualState::kLeaving, kNeverPs);
     left_ = true;
     page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
@@ -416,7 +429,10 @@ std::uint64_t VirtualClock::stamp(VirtualCall call) {
   return clock_ps_;
 }
 
-void VirtualClock::report(const VirtualReport& report) {
+void VirtualClock::report(VirtualReport report) {
+  report.source_nid = self_.nid;
+  report.source_pid = self_.pid;
+  report.source_life = life_;
   const std::uint32_t given = page_.reports_given.load(std::memory_order_relaxed);
   while (!left_ && given - page_.reports_taken.load(std::memory_order_acquire) >= kReportCount) {
     ring_coordinator(*header_);
@@ -452,10 +468,12 @@ void VirtualClock::delivered() {
   ring_coordinator(*header_);
 }
 
-bool VirtualClock::is_gone(std::uint32_t rank) const {
-  if (rank >= rank_count_) return true;
-  const auto& state = virtual_page(header_, rank)->state;
-  return static_cast<VirtualState>(state.load(std::memory_order_acquire)) == VirtualState::kGone;
+bool VirtualClock::has_sender_gone(const VirtualDelivery& delivery) const {
+  if (delivery.source_rank >= rank_count_) return true;
+  const VirtualPage& page = *virtual_page(header_, delivery.source_rank);
+  if (static_cast<VirtualState>(page.state.load(std::memory_order_acquire)) == VirtualState::kGone) return true;
+  if (page.life.load(std::memory_order_acquire) != delivery.source_life) return true;
+  return kill(static_cast<pid_t>(page.process.load(std::memory_order_relaxed)), 0) != 0 && errno == ESRCH;
 }
 
 void VirtualClock::end_nic() {

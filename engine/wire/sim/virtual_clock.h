@@ -86,8 +86,8 @@ class VirtualClock {
   /// What a call sends costs time. @return when it leaves
   std::uint64_t stamp(VirtualCall call);
 
-  /// Tells what was sent. Waits, shortly, if the coordinator has much to read.
-  void report(const VirtualReport& report);
+  /// Tells what was sent, and adds who has sent it. Waits, shortly, if the coordinator has much to read.
+  void report(VirtualReport report);
   std::uint64_t next_number() { return page_.next_number.fetch_add(1, std::memory_order_relaxed); }
 
   /// From here to leave_nic what is sent leaves at the time of the delivery.
@@ -105,8 +105,8 @@ class VirtualClock {
   /// @return false: nothing is
   bool wait_for_delivery(VirtualDelivery* delivery, std::int64_t timeout_ns);
   void delivered();
-  /// Whether nobody sends as that rank any more.
-  bool is_gone(std::uint32_t rank) const;
+  /// Whether the process that has sent this has left, or has ended.
+  bool has_sender_gone(const VirtualDelivery& delivery) const;
   /// From now on nothing is to be taken.
   void end_nic();
 
@@ -118,7 +118,7 @@ class VirtualClock {
   void freeze(bool in_call);
 
  private:
-  VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage& page);
+  VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage& page, ProcessId self);
   void charge(bool is_call = true);
   bool is_caller() const;
   bool wait_for_first_turn();
@@ -137,6 +137,8 @@ class VirtualClock {
   VirtualHeader* const header_;
   const std::size_t bytes_;
   VirtualPage& page_;
+  const ProcessId self_;
+  const std::uint32_t life_;
   const std::uint32_t rank_count_;
   const std::uint32_t coordinator_;
   const VirtualCompute compute_;
@@ -149,7 +151,6 @@ class VirtualClock {
   std::uint64_t clock_ps_;                ///< Of the application.
   const std::uint64_t opened_ps_;         ///< What it was when it was opened.
   std::atomic<std::uintptr_t> caller_;    ///< The thread that gave the turn back last, at first that which opened.
-  std::uint64_t charged_cpu_ps_ = 0;      ///< CPU time of the thread that is charged, or is not to be.
   std::uint32_t seen_turn_ = 0;           ///< When it was last noted.
   std::uint32_t empty_looks_ = 0;         ///< In a row.
   std::uint32_t reads_ = 0;               ///< Of the clock, since the last call.

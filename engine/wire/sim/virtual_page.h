@@ -15,7 +15,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kVirtualMagic = 0x314d49534f545250;  // "PRTOSIM1"
-inline constexpr std::uint32_t kVirtualVersion = 6;
+inline constexpr std::uint32_t kVirtualVersion = 7;
 inline constexpr std::uint32_t kMostVirtualRanks = 4096;
 inline constexpr std::uint32_t kReportCount = 256;  ///< A power of two.
 inline constexpr std::uint32_t kSpanCount = 256;    ///< A power of two.
@@ -77,7 +77,9 @@ struct VirtualReport {
   std::uint8_t to_interface;  ///< TNI of the target, or 0.
   std::uint8_t in_command;    ///< 1: the payload came with the call, and is not read from memory.
   std::uint32_t departure;    ///< departure_of: its sender wants to know when it has left the interface.
-  std::uint32_t reserved;
+  std::uint32_t source_nid;   ///< Of its sender,
+  std::uint32_t source_pid;   ///< and PID: another process may be the rank by now.
+  std::uint32_t source_life;  ///< VirtualPage::life of its sender.
 };
 
 /// A stretch of a rank's time. Each begins where the one before it has ended.
@@ -99,9 +101,10 @@ struct VirtualDelivery {
   std::uint32_t interface;  ///< VirtualReport::interface.
   std::uint32_t source_rank;
   std::uint32_t to_interface;
-  std::uint32_t departure = 0;  ///< Not 0: a message of the rank's own has left, VirtualReport::departure.
-  std::uint32_t type = 0;       ///< Its PacketType.
-  std::uint32_t is_lost = 0;    ///< 1: the process named as source has left, and has not taken what it was sent.
+  std::uint32_t departure = 0;    ///< Not 0: a message of the rank's own has left, VirtualReport::departure.
+  std::uint32_t type = 0;         ///< Its PacketType.
+  std::uint32_t is_lost = 0;      ///< 1: the process named as source has left, and has not taken what it was sent.
+  std::uint32_t source_life = 0;  ///< VirtualReport::source_life.
 };
 
 /// Of one rank. Writers: the rank, but where the coordinator is named.
@@ -126,6 +129,7 @@ struct VirtualPage {
   std::atomic<std::uint32_t> process;        ///< 0: no process has opened it yet.
   std::atomic<std::uint32_t> thread;         ///< The thread that calls.
   std::atomic<std::uint32_t> is_mpi;         ///< 1: MPI calls, and the program mostly does not.
+  std::atomic<std::uint32_t> life;           ///< How often it was opened: programs may be a rank one after the other.
   std::atomic<std::uint32_t> nid;
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint64_t> spent_ps[kVirtualSpentCount];  ///< By VirtualSpent.

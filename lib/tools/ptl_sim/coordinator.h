@@ -82,6 +82,7 @@ class Coordinator final : public JobWatcher {
     std::uint32_t rank;  ///< The sender.
     VirtualReport report;
     std::uint32_t target;
+    std::uint32_t target_life;
     /// In the history: of an arrival or one that has left itself, of a departure what it answers; kNoMessage: nothing,
     /// or it is not kept.
     std::uint32_t message = kNoMessage;
@@ -140,7 +141,7 @@ class Coordinator final : public JobWatcher {
   void leave(const Happening& left);
   void come_back(const Happening& arrival);
   void lose(const Happening& lost);
-  bool hand_to_nic(std::uint32_t rank, const VirtualDelivery& delivery);
+  bool hand_to_nic(std::uint32_t rank, std::uint32_t life, const VirtualDelivery& delivery);
   void tell(std::uint32_t rank, std::uint64_t notice_ps, std::uint32_t message);
   bool is_quiet() const;
   bool wait_for_news(std::uint64_t timeout_ns);

@@ -103,7 +103,7 @@ bool Coordinator::drain(std::uint32_t rank, std::uint32_t answered) {
     return false;
   }
   for (; taken != given; ++taken) {
-    Happening departure{0, What::kDeparture, rank, page.reports[taken % kReportCount], 0, kNoMessage};
+    Happening departure{0, What::kDeparture, rank, page.reports[taken % kReportCount], 0, 0, kNoMessage};
     if (departure.report.cause != 0) departure.message = answered;
     departure.time_ps = std::min(departure.report.time_ps, kLatestPs);
     if (!find_rank(departure.report.nid, departure.report.pid, &departure.target)) {
@@ -111,6 +111,7 @@ bool Coordinator::drain(std::uint32_t rank, std::uint32_t answered) {
            ", which is not of this job");
       return false;
     }
+    departure.target_life = time_.page(departure.target).life.load();
     if (departure.time_ps < now_ps_) ++times_[rank].late_calls;
     departure.time_ps = std::max(departure.time_ps, now_ps_);
     ++seats_[rank].under_way;
@@ -162,11 +163,15 @@ void Coordinator::depart(const Happening& departure) {
                                .is_told = departure.report.departure != 0});
 }
 
-/// Lets the NIC of a rank take something, and waits until it has. @return false: it is not there any more
-bool Coordinator::hand_to_nic(std::uint32_t rank, const VirtualDelivery& delivery) {
-  const auto is_there = [&] { return !seats_[rank].ended.load() && state(rank) != VirtualState::kGone; };
-  if (!is_there()) return false;  // What it would answer is too late.
+/// Lets the NIC of a rank take something, and waits until it has.
+/// @param life  of the process that it is for
+/// @return false: it is not there any more, or another one is
+bool Coordinator::hand_to_nic(std::uint32_t rank, std::uint32_t life, const VirtualDelivery& delivery) {
   VirtualPage& page = time_.page(rank);
+  const auto is_there = [&] {
+    return !seats_[rank].ended.load() && state(rank) != VirtualState::kGone && page.life.load() == life;
+  };
+  if (!is_there()) return false;  // What it would answer is too late.
   page.delivery = delivery;
   const std::uint32_t count = page.delivery_count.fetch_add(1, std::memory_order_release) + 1;
   page.nic_bell.fetch_add(1, std::memory_order_seq_cst);
@@ -207,7 +212,7 @@ void Coordinator::leave(const Happening& left) {
   delivery.time_ps = now_ps_;
   delivery.departure = left.report.departure;
   delivery.type = left.report.type;
-  if (!hand_to_nic(rank, delivery)) return;
+  if (!hand_to_nic(rank, left.report.source_life, delivery)) return;
   drain(rank, left.message);
   tell(rank, 0, left.message);
 }
@@ -234,17 +239,24 @@ void Coordinator::lose(const Happening& lost) {
   delivery.source_nid = lost.report.nid;
   delivery.source_pid = lost.report.pid;
   delivery.is_lost = 1;
-  if (!hand_to_nic(rank, delivery)) return;
+  if (!hand_to_nic(rank, lost.report.source_life, delivery)) return;
   drain(rank, lost.message);
   tell(rank, 0, lost.message);
 }
 
 void Coordinator::arrive(const Happening& arrival) {
   const std::uint32_t target = arrival.target;
-  const VirtualPage& source = time_.page(arrival.rank);
+  const VirtualReport& report = arrival.report;
   last_event_ps_ = now_ps_;
-  const bool is_taken = hand_to_nic(target, {arrival.report.number, now_ps_, source.nid.load(), source.pid.load(),
-                                             arrival.report.interface, arrival.rank, arrival.report.to_interface});
+  const VirtualDelivery delivery{.number = report.number,
+                                 .time_ps = now_ps_,
+                                 .source_nid = report.source_nid,
+                                 .source_pid = report.source_pid,
+                                 .interface = report.interface,
+                                 .source_rank = arrival.rank,
+                                 .to_interface = report.to_interface,
+                                 .source_life = report.source_life};
+  const bool is_taken = hand_to_nic(target, arrival.target_life, delivery);
   if (!is_taken) come_back(arrival);
   drain(target, arrival.message);
   Seat& sender = seats_[arrival.rank];
@@ -253,7 +265,7 @@ void Coordinator::arrive(const Happening& arrival) {
     look_at(arrival.rank);
     sender.waker = arrival.message;
   }
-  tell(target, is_behind_data(arrival.report) ? options_.notice_ps : 0, arrival.message);
+  tell(target, is_behind_data(report) ? options_.notice_ps : 0, arrival.message);
   if (state(target) != VirtualState::kFrozen || seats_[target].place_ps != kNeverPs) return;
   const std::uint64_t clock_ps = std::min(time_.page(target).clock_ps.load(), kLatestPs);
   set_place(target, std::max(now_ps_, clock_ps) + options_.look_ps, arrival.message);

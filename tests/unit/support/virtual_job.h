@@ -7,8 +7,9 @@
 
 #include <cstdint>
 #include <string>
+#include <thread>
 
-#include "engine/wire/sim/virtual_page.h"
+#include "engine/wire/sim/virtual_clock.h"
 
 namespace portofu {
 
@@ -82,5 +83,14 @@ class VirtualJob {
   int fd_;
   VirtualHeader* header_ = nullptr;
 };
+
+/// Has a turn that nothing else ends.
+inline void begin(VirtualJob& job, VirtualClock& clock) {
+  std::thread coordinator([&] {
+    if (job.await(VirtualState::kWaiting)) job.grant(1000);
+  });
+  clock.wait(1000);
+  coordinator.join();
+}
 
 }  // namespace portofu

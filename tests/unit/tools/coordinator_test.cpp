@@ -51,7 +51,7 @@ struct CoordinatorTest : testing::Test {
     ring_coordinator(time.header());
   }
 
-  void send() {
+  void send(std::uint32_t departure = 0) {
     const std::uint32_t given = sender().reports_given;
     VirtualReport report{};
     report.number = given;
@@ -59,6 +59,9 @@ struct CoordinatorTest : testing::Test {
     report.nid = kNid;
     report.pid = kFirstPid + 1;
     report.type = static_cast<std::uint8_t>(PacketType::kTofuPut);
+    report.source_nid = kNid;
+    report.source_pid = kFirstPid;
+    report.departure = departure;
     sender().reports[given % kReportCount] = report;
     sender().reports_given = given + 1;
     ring_coordinator(time.header());
@@ -119,6 +122,42 @@ TEST_F(CoordinatorTest, Messages__arrive_if_their_sender_is_away_and_ends) {
   take_delivery();
   end();
   EXPECT_EQ(coordinator.message_count(), 2u);
+}
+
+/// One program after the other is the second rank. What was sent to the first is lost, and its sender is told.
+TEST_F(CoordinatorTest, Messages__to_an_earlier_process_of_a_rank_come_back) {
+  set_state(sender(), VirtualState::kRetired);
+  set_state(target(), VirtualState::kRetired);
+  send();
+  send();
+  coordinator.begin();
+  ASSERT_TRUE(has_arrived(1)) << coordinator.complaint();
+  ++target().life;
+  for (std::uint32_t lost = 1; lost <= 2; ++lost) {
+    ASSERT_TRUE(wait_until([&] { return sender().delivery_count == lost; })) << coordinator.complaint();
+    EXPECT_EQ(sender().delivery.is_lost, 1u);
+    EXPECT_EQ(sender().delivery.source_pid, kFirstPid + 1) << "of whom it has not reached";
+    ++sender().deliveries_taken;
+    ring_coordinator(time.header());
+  }
+  end();
+  EXPECT_EQ(target().delivery_count, 1u) << "the first was handed over before";
+  EXPECT_TRUE(coordinator.complaint().empty()) << coordinator.complaint();
+}
+
+/// The process that has it now would take the number for one of its own.
+TEST_F(CoordinatorTest, Messages__of_an_earlier_process_of_a_rank_arrive_and_their_departures_are_told_to_nobody) {
+  set_state(sender(), VirtualState::kRetired);
+  set_state(target(), VirtualState::kRetired);
+  send(/*departure=*/5);
+  ++sender().life;
+  sender().pid = kFirstPid + 50;
+  coordinator.begin();
+  ASSERT_TRUE(has_arrived(1)) << coordinator.complaint();
+  EXPECT_EQ(target().delivery.source_pid, kFirstPid);
+  take_delivery();
+  end();
+  EXPECT_EQ(sender().delivery_count, 0u);
 }
 
 TEST_F(CoordinatorTest, Messages__count_if_all_end_at_once) {

@@ -25,15 +25,6 @@ struct VirtualClockTest : testing::Test {
   std::string why;
 };
 
-/// Has a turn that nothing else ends.
-void begin(VirtualJob& job, VirtualClock& clock) {
-  std::thread coordinator([&] {
-    if (job.await(VirtualState::kWaiting)) job.grant(1000);
-  });
-  clock.wait(1000);
-  coordinator.join();
-}
-
 TEST_F(VirtualClockTest, Open__refuses_what_is_not_of_this_release) {
   EXPECT_EQ(VirtualClock::open("/nowhere/at/all", 0, kSelf, &why), nullptr);
   EXPECT_NE(why.find("/nowhere/at/all"), std::string::npos);
@@ -352,6 +343,28 @@ TEST_F(VirtualClockTest, Looks__in_a_row_wait_ever_longer) {
             (kShort + kLong) * VirtualJob::kEmptyPollPs);
 }
 
+/// Nothing can come that a longer wait would be for. Whoever looks for ever is found out all the same.
+TEST_F(VirtualClockTest, Looks__of_one_that_is_alone_wait_no_longer_until_they_are_very_many) {
+  job.header().poll_ps = kSlowPollPs;
+  const auto clock = open();
+  begin(job, *clock);
+  job.page().is_quiet = 1;
+  constexpr int kShort = 8;
+  constexpr int kCounted = 2048;
+  std::thread rank([&] {
+    for (int i = 0; i <= kCounted; ++i) clock->pass();
+  });
+  for (int i = kShort + 1; i <= kCounted; ++i) {
+    ASSERT_TRUE(job.await(VirtualState::kPolling)) << i;
+    ASSERT_EQ(job.page().until_ps.load() - job.page().clock_ps.load(), kSlowPollPs) << i;
+    job.grant(job.page().until_ps.load());
+  }
+  ASSERT_TRUE(job.await(VirtualState::kPolling));
+  EXPECT_GT(job.page().until_ps.load() - job.page().clock_ps.load(), 3'600'000'000'000'000u) << "an hour";
+  job.grant(job.page().until_ps.load());
+  rank.join();
+}
+
 /// What one wait by the clock has taken is no measure for the next one, though nothing was found in between.
 TEST_F(VirtualClockTest, Looks__with_a_timeout_last_up_to_an_eighth_too_long_each_time) {
   constexpr std::uint64_t kTimeoutPs = 100'000'000;
@@ -552,48 +565,6 @@ TEST_F(VirtualClockTest, Frozen__threads_go_on_without_a_turn) {
   }
   ends.store(true);
   rank.join();
-}
-
-/// What its looks, waits and sleeps take is not counted any more. Its NIC is still there for others.
-TEST_F(VirtualClockTest, Retired__time_is_real_and_the_nic_goes_on) {
-  const auto clock = open();
-  begin(job, *clock);
-  std::thread coordinator([this] {
-    if (job.await(VirtualState::kLeaving)) job.grant(5000);
-  });
-  clock->retire();
-  coordinator.join();
-  EXPECT_EQ(job.state(), VirtualState::kRetired);
-  EXPECT_EQ(job.page().clock_ps.load(), 5000u);
-  EXPECT_FALSE(clock->has_begun()) << "clocks show real time";
-  clock->pass();
-  EXPECT_TRUE(clock->wait(kNeverPs));
-  EXPECT_FALSE(clock->sleep(1000));
-  EXPECT_EQ(clock->now_ps(), 5000u);
-  EXPECT_FALSE(clock->is_gone(0));
-  job.deliver({1, 6000, 1, 1, 0, 1, 0});
-  VirtualDelivery delivery{};
-  EXPECT_TRUE(clock->wait_for_delivery(&delivery, 1'000'000'000));
-  clock->delivered();
-  clock->retire();
-  EXPECT_EQ(job.state(), VirtualState::kRetired);
-  clock->leave();
-  EXPECT_TRUE(clock->is_gone(0)) << "at once";
-  EXPECT_EQ(job.page().clock_ps.load(), 5000u);
-}
-
-TEST_F(VirtualClockTest, Leave__waits_for_its_turn_and_is_done_once) {
-  const auto clock = open();
-  std::thread rank([&] {
-    clock->leave();
-    clock->leave();
-  });
-  ASSERT_TRUE(job.await(VirtualState::kLeaving));
-  EXPECT_FALSE(clock->is_gone(0));
-  job.grant(40);
-  rank.join();
-  EXPECT_TRUE(clock->is_gone(0));
-  EXPECT_TRUE(clock->is_gone(77)) << "no such rank";
 }
 
 }  // namespace
