@@ -107,7 +107,7 @@ int funi_interface::write(funi_register_t which, std::uint32_t value, bool privi
 }
 
 int funi_interface::write_control(std::uint32_t value, bool privileged) {
-  if ((value & kReset) != 0) return privileged ? FUNI_ERR_ARGUMENT : FUNI_ERR_PRIVILEGE;
+  if (privileged && (value & kReset) != 0) return FUNI_ERR_ARGUMENT;  // A program's is ignored, as those below.
   const std::uint32_t may_set = privileged ? kSystemModes : kUserModes;
   // MERR is cleared by the system and set by the interface.
   const std::uint32_t wanted = ((value & may_set) | (modes_ & ~may_set)) & (modes_ | ~FUNI_MERR);

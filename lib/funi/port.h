@@ -65,6 +65,7 @@ class Inlet {
   };
 
   bool put_refusal_last();
+  void drop_packets();
   Place* place_of(const ptl_event_t& event);
   bool append(std::uint32_t* memory, std::uint32_t group, ptl_list_t list, Entry* entry);
 

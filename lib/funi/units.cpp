@@ -104,6 +104,10 @@ void funi_interface::dispatch() {
     const unsigned number = cache_.line_to_dispatch();
     if (number == kLines) return;
     Line& line = cache_.line(number);
+    if (line.used == 0) {  // The system has taken the line for occupied, and nothing was ever in it.
+      cache_.acknowledge(number, true);
+      continue;
+    }
     const auto offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(line.words.data()) - memory);
     const Port::Packet packet{offset, std::size_t{4} * line.used, line.traffic, group_, &line};
     cache_.mark_sent(number);

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
 #include "tests/process/launcher.h"
 
 namespace portofu {
@@ -34,6 +39,22 @@ TEST(FuniJob, Matrix_product__runs_in_virtual_time) {
     EXPECT_EQ(job.wait_status(), 0) << job.output();
     EXPECT_TRUE(contains(job.output(), "64 x 32 x 48 on 4 nodes: right")) << job.output();
   }
+}
+
+/// Closing takes none, whenever the others come to the barrier before it.
+TEST(FuniJob, Matrix_product__takes_the_same_virtual_time_each_time) {
+  const std::string path = testing::TempDir() + "funi_job_test." + std::to_string(getpid()) + ".json";
+  std::set<std::string> reports;
+  for (int i = 0; i < 4; ++i) {
+    Launcher job({PORTOFU_PTL_SIM, "--machine", "funet", "--nodes", "4", "--json", path, PORTOFU_FUNI_MATRIX, "64",
+                  "32", "48", "mfer"});
+    EXPECT_EQ(job.wait_status(), 0) << job.output();
+    std::ifstream file(path);
+    reports.insert(std::string(std::istreambuf_iterator<char>(file), {}));
+    EXPECT_FALSE(contains(job.output(), "calls came later")) << job.output();
+  }
+  std::filesystem::remove(path);
+  EXPECT_EQ(reports.size(), 1u);
 }
 
 TEST(FuniJob, Without_a_launcher__the_job_is_one_node) {

@@ -47,6 +47,10 @@ TEST(FuniGroup, Section4_1_2__programs_do_not_write_what_is_privileged) {
     EXPECT_EQ(node.read(FUNI_GID), kGroup);
     node.write(FUNI_CNTL, FUNI_MERR | FUNI_CTXM | FUNI_DRAIN);
     EXPECT_EQ(node.read(FUNI_CNTL), 0u);
+    constexpr std::uint32_t kReset = 1u << 1;
+    node.write(FUNI_CNTL, kReset | FUNI_CSQM);
+    EXPECT_EQ(node.read(FUNI_CNTL), FUNI_CSQM | FUNI_CSQR) << "the others are as they were written";
+    node.write(FUNI_CNTL, kReset);
     node.write_privileged(FUNI_CNTL, FUNI_DRAIN);
     node.write(FUNI_CNTL, 0);
     EXPECT_EQ(node.read(FUNI_CNTL), FUNI_DRAIN);
@@ -54,6 +58,23 @@ TEST(FuniGroup, Section4_1_2__programs_do_not_write_what_is_privileged) {
     // Ends of queues that the interface moves.
     EXPECT_FUNI(funi_write(node, FUNI_RPSQ_TL, 1), FUNI_ERR_PRIVILEGE);
     EXPECT_FUNI(funi_write(node, FUNI_RQRQ_HD, 1), FUNI_ERR_PRIVILEGE);
+  });
+}
+
+// "When a cache line has been selected for dispatch" it has a packet (5.2.4). The system may take lines for occupied
+// that have never had one, as those of a context that another interface has kept: they leave no packet, and are free.
+TEST(FuniContext, Section5_2_4__lines_that_nothing_was_ever_in_send_nothing) {
+  run_processes(1, [](Process& self) {
+    Node node(self, kSlots);
+    node.write_privileged(FUNI_CNTL, FUNI_CTXM);
+    node.write_privileged(FUNI_TICKET, 0xf0);
+    node.write_privileged(FUNI_CNTL, 0);
+    for (int i = 0; i < 50; ++i) node.read(FUNI_CNTL);
+    funi_counts_t counts{};
+    ASSERT_FUNI(funi_get_counts(node, &counts));
+    for (const std::uint64_t dispatched : counts.dispatched) EXPECT_EQ(dispatched, 0u);
+    for (const std::uint64_t delivered : counts.delivered) EXPECT_EQ(delivered, 0u);
+    EXPECT_EQ(node.read(FUNI_TICKET), 0xffu);
   });
 }
 
