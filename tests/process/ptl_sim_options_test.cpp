@@ -38,6 +38,7 @@ TEST(PtlSimOptions, Wrong_ones__are_named) {
   told({"--nodes", "2", "--messages"}, "--messages says what is in the file of --json, and needs it");
   told({"--nodes", "2", "--most", "-1", "--trace", "/dev/null"}, "--most: Value -1");
   told({"--nodes", "2", "--trace", "there", "--report", "there"}, "two outputs go into the file there");
+  told({"--nodes", "2", "--trace", "there", "--report", "./there"}, "two outputs go into the file ./there");
   told({"--nodes", "2", "--frobnicate"}, "there is no option --frobnicate");
 }
 

@@ -534,6 +534,8 @@ TEST(PtlSim, Machine__without_a_free_CQ_is_told_of) {
   const Simulated job = run("full_tni", {"--nodes", "1x1x1"});
   EXPECT_EQ(job.status, 0) << job.output;
   EXPECT_TRUE(contains(job.output, "raise queues_per_interface of the machine")) << job.output;
+  const Simulated unlimited = run("full_tni", {"--nodes", "1", "--machine", "bxi2"});
+  EXPECT_EQ(unlimited.status, 1) << "0 is without limit: it gets all ten" << unlimited.output;
 }
 
 TEST(PtlSim, Polling__of_a_number_of_times_is_no_hang) {

@@ -1,5 +1,6 @@
 // ptl_sim: runs a job in virtual time.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -65,7 +66,8 @@ const portofu::tools::ManPage kPage{
         "    Each rank gets what ptl_run gives, and\n"
         "    PORTOFU_SIM                         where the ranks share virtual time\n"
         "    PORTOFU_PER_NODE, PORTOFU_SHAPE     the nodes, with coordinates of their own\n"
-        "    PORTOFU_TNIS, PORTOFU_CQS           of the machine\n"
+        "    PORTOFU_TNIS, PORTOFU_CQS, PORTOFU_CMP_IDS\n"
+        "                                        of the machine\n"
         "    LD_PRELOAD                          libportofu_clock.so before all else; not with --real-clocks\n"
         "    OMPI_MCA_*                          with --launcher: mpirun lets ranks share cores, and binds none\n"
         "    PORTOFU_DIRECT, PORTOFU_HEAP_MIB, PORTOFU_PROGRESS_THREAD, PORTOFU_FABRIC: 0, so that all\n"
@@ -106,18 +108,25 @@ bool parse_compute(const std::string& text, portofu::tools::TimeCosts* costs) {
   return (word == "none" && !has_number) || (word == "fixed" && has_number) || word == "cpu";
 }
 
-void set_if_known(const char* name, std::uint32_t value) {
-  if (value != 0) setenv(name, std::to_string(value).c_str(), 1);
+/// Of PORTOFU_CQS and PORTOFU_CMP_IDS, at most.
+constexpr std::uint32_t kMostQueues = 4096;
+constexpr std::uint32_t kMostVirtualQueues = 256;
+
+/// @param limit  of the machine; 0: without limit
+/// @param most   that the library can have
+void set_limit(const char* name, std::uint32_t limit, std::uint32_t most) {
+  setenv(name, std::to_string(limit == 0 ? most : std::min(limit, most)).c_str(), 1);
 }
 
 /// What the ranks find in their environment.
 void set_environment(const std::string& path, int per_node, const std::string& shape,
                      const portofu::sim::Machine& machine) {
   setenv("PORTOFU_SIM", path.c_str(), 1);
-  set_if_known("PORTOFU_PER_NODE", static_cast<std::uint32_t>(per_node));
+  setenv("PORTOFU_PER_NODE", std::to_string(per_node).c_str(), 1);
   setenv("PORTOFU_SHAPE", shape.c_str(), 1);
-  set_if_known("PORTOFU_TNIS", machine.interfaces.count);
-  set_if_known("PORTOFU_CQS", machine.limits.queues_per_interface);
+  setenv("PORTOFU_TNIS", std::to_string(machine.interfaces.count).c_str(), 1);
+  set_limit("PORTOFU_CQS", machine.limits.queues_per_interface, kMostQueues);
+  set_limit("PORTOFU_CMP_IDS", machine.limits.virtual_queues_per_queue, kMostVirtualQueues);
   for (const char* off : {"PORTOFU_PROGRESS_THREAD", "PORTOFU_DIRECT", "PORTOFU_HEAP_MIB", "PORTOFU_FABRIC"})
     setenv(off, "0", 1);
 }
@@ -364,10 +373,11 @@ std::string find_conflict(const Wanted& wanted) {
     return "--trace, --report, --path and --messages are of one run, not of a --sweep";
   if (wanted.sweep.empty() && !wanted.plot.empty()) return "--plot is of a --sweep";
   if (wanted.has_messages && wanted.json.empty()) return "--messages says what is in the file of --json, and needs it";
-  std::set<std::string> files;
+  std::set<std::filesystem::path> files;
   for (const std::string& file : {wanted.json, wanted.plot, wanted.trace, wanted.report}) {
-    if (!file.empty() && file != "/dev/null" && !files.insert(file).second)
-      return "two outputs go into the file " + file;
+    std::error_code error;  // What has no such form cannot be written either, which is told later.
+    const std::filesystem::path one = std::filesystem::weakly_canonical(std::filesystem::absolute(file, error), error);
+    if (!file.empty() && one != "/dev/null" && !files.insert(one).second) return "two outputs go into the file " + file;
   }
   if (!wanted.sweep.empty() && wanted.launcher)
     return "--launcher starts a number of ranks of its own, and a --sweep asks for several";

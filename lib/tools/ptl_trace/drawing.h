@@ -9,7 +9,7 @@ namespace portofu::tools {
 inline constexpr int kLabelWidth = 260;
 inline constexpr int kPlotWidth = 900;
 
-/// Text that cannot become markup.
+/// Text that cannot become markup. What is no character of UTF-8, or one that no page may have, becomes U+FFFD.
 std::string escaped(const std::string& text);
 
 /// With two digits behind the point.

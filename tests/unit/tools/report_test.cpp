@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "lib/tools/ptl_trace/drawing.h"
+
 namespace portofu::tools {
 namespace {
 
@@ -75,6 +77,20 @@ TEST(Report, Empty_lanes__are_a_page_all_the_same) {
   LaneSteps lane = waiting_lane(1000);
   lane.steps.clear();
   EXPECT_NE(page_of(lane).find("1 processes, 0 messages"), std::string::npos);
+}
+
+/// Names of programs are any bytes.
+TEST(Report, Texts__are_UTF_8) {
+  const std::string stands_for_it = "\xef\xbf\xbd";
+  EXPECT_EQ(escaped("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
+  for (const char* whole : {"M\xc3\xbcller", "\xe2\x82\xac", "\xed\x9f\xbf", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"})
+    EXPECT_EQ(escaped(whole), whole);
+  for (const char* none : {"\x01", "\x1b", "\xff", "\xc3", "\x80", "\xc1", "\xf5"})
+    EXPECT_EQ(escaped(none), stands_for_it);
+  EXPECT_EQ(escaped("\xc3(\xe2\x82"), stands_for_it + '(' + stands_for_it + stands_for_it) << "cut ones";
+  for (const char* odd : {"\xe0\x9f\xbf", "\xed\xa0\x80"})
+    EXPECT_EQ(escaped(odd), stands_for_it + stands_for_it + stands_for_it)
+        << "a longer way to write it, half of a pair";
 }
 
 }  // namespace
