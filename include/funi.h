@@ -136,7 +136,7 @@ FUNI_API int funi_get_address(funi_t ni, funi_address_t* address);
 FUNI_API int funi_set_route(funi_t ni, uint32_t node, const funi_address_t* address);
 
 /// Gives memory of this process an address of 32 bits, as all addresses of the interface are. Queues, and sources and
-/// destinations of transfers must be mapped. Processes that map alike get the same addresses.
+/// destinations of transfers must be mapped. Processes that map and unmap alike get the same addresses.
 /// @param start    stays the caller's
 /// @param bytes    at least 1
 /// @param address  out: never 0; equal to `start` modulo 4096

@@ -1,15 +1,29 @@
 #include "lib/funi/address_map.h"
 
+#include <algorithm>
+
 namespace portofu::funi {
 
 std::uint32_t AddressMap::add(void* start, std::size_t bytes) {
-  const std::uint64_t address = next_ + reinterpret_cast<std::uintptr_t>(start) % kPage;
-  // A page stays free behind each region, so that what runs over its end meets nothing.
   constexpr std::uint64_t kEnd = std::uint64_t{1} << 32;
-  if (bytes > kEnd - kPage || address + bytes > kEnd - kPage) return 0;
-  next_ = (address + bytes + 2 * kPage - 1) / kPage * kPage;
-  regions_[static_cast<std::uint32_t>(address)] = {static_cast<std::byte*>(start), bytes};
-  return static_cast<std::uint32_t>(address);
+  if (bytes > kEnd - kPage) return 0;
+  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(start) % kPage;
+  const auto fits_at = [&](std::uint64_t page) { return page + offset + bytes <= kEnd - kPage; };
+  const std::uint64_t page = fits_at(next_) ? next_ : find_gap(offset + bytes);
+  if (!fits_at(page)) return 0;
+  next_ = std::max(next_, page_behind(page + offset + bytes));
+  regions_[static_cast<std::uint32_t>(page + offset)] = {static_cast<std::byte*>(start), bytes};
+  return static_cast<std::uint32_t>(page + offset);
+}
+
+/// Addresses that were taken back are given again when there are no others left.
+std::uint64_t AddressMap::find_gap(std::uint64_t bytes) const {
+  std::uint64_t page = kPage;
+  for (const auto& [begin, region] : regions_) {
+    if (page_behind(page + bytes) <= begin / kPage * kPage) return page;
+    page = page_behind(begin + region.bytes);
+  }
+  return page;
 }
 
 void* AddressMap::find(std::uint32_t address, std::size_t bytes) const {

@@ -31,6 +31,12 @@ class AddressMap {
 
   static constexpr std::uint64_t kPage = 4096;
 
+  /// Where the next region may begin. A page stays free behind each, so that what runs over its end meets nothing.
+  static std::uint64_t page_behind(std::uint64_t end) { return (end + 2 * kPage - 1) / kPage * kPage; }
+
+  /// The first page with so much room behind it, which may reach beyond 32 bits.
+  std::uint64_t find_gap(std::uint64_t bytes) const;
+
   std::map<std::uint32_t, Region> regions_;
   std::uint64_t next_ = kPage;  ///< Page 0 stays empty: address 0 has a meaning of its own (3.2.4).
 };

@@ -56,6 +56,28 @@ TEST(FuniAddressMap, The_32_bits__have_an_end) {
   EXPECT_NE(map.add(memory.bytes.data(), 4096), 0u);
 }
 
+/// For hours: what is taken back is there for others, and only then. Regions do not touch then either.
+TEST(FuniAddressMap, Addresses__that_are_taken_back_are_given_again_when_all_were_used) {
+  static Memory memory;
+  AddressMap map;
+  constexpr std::size_t kQuarter = std::size_t{1} << 30;
+  const std::uint32_t kept = map.add(memory.bytes.data() + 16, 4096);
+  const std::uint32_t first = map.add(memory.bytes.data(), kQuarter);
+  EXPECT_TRUE(map.remove(first));
+  EXPECT_GT(map.add(memory.bytes.data(), kQuarter), first) << "others are left";
+  EXPECT_NE(map.add(memory.bytes.data(), kQuarter), 0u);
+  EXPECT_EQ(map.add(memory.bytes.data() + 8, kQuarter + 4096), 0u) << "the gap is too small by its last page";
+  EXPECT_EQ(map.add(memory.bytes.data() + 8, kQuarter - 8), first + 8);
+  EXPECT_EQ(map.add(memory.bytes.data(), kQuarter), 0u);
+  EXPECT_TRUE(map.remove(kept));
+  EXPECT_EQ(map.add(memory.bytes.data(), kQuarter), 0u) << "nor does it fit where less was";
+  for (int i = 0; i < 5000; ++i) {
+    const std::uint32_t again = map.add(memory.bytes.data(), 1 << 20);
+    ASSERT_NE(again, 0u) << i;
+    ASSERT_TRUE(map.remove(again));
+  }
+}
+
 TEST(FuniAddressMap, Memory__is_found_by_where_it_is) {
   static Memory memory;
   AddressMap map;
