@@ -2,6 +2,8 @@
 // rank: started with a role it plays that role instead of running tests. The roles that speak PMI are also played under
 // Debian's mpiexec.hydra where there is one, so that both ends of the dialogue are checked against another's.
 
+#include <sys/ioctl.h>
+
 #include "tests/process/launcher.h"
 
 namespace portofu {
@@ -251,6 +253,38 @@ TEST(PtlRun, Output__that_nobody_takes_ends_the_job) {
   const std::string full = redirected("echo line", ">/dev/full");
   EXPECT_TRUE(contains(full, "ptl_run: standard output cannot be written: No space left on device")) << full;
   EXPECT_TRUE(contains(full, "=125\n")) << full;
+}
+
+// A pager that shows its first page does not keep the job from hearing signals.
+TEST(PtlRun, Output__that_is_not_read_keeps_no_signal_waiting) {
+  for (const bool twice : {false, true}) {
+    int out[2];
+    ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
+    const pid_t job = fork();
+    if (job == 0) {
+      dup2(out[1], STDOUT_FILENO);
+      alarm(60);
+      execl(PORTOFU_PTL_RUN, PORTOFU_PTL_RUN, "--grace", twice ? "60" : "1", "--label", "-n", "2", "sh", "-c",
+            "trap '' TERM; while :; do echo line; done", nullptr);
+      _exit(99);
+    }
+    close(out[1]);
+    int waits = 0;
+    EXPECT_TRUE(eventually([&] {  // Until the pipe is full: nothing more comes into it.
+      const int before = waits;
+      usleep(50'000);
+      return ioctl(out[0], FIONREAD, &waits) == 0 && waits > 16'384 && waits == before;
+    }));
+    EXPECT_EQ(kill(job, SIGTERM), 0);
+    if (twice) {
+      usleep(200'000);
+      EXPECT_EQ(kill(job, SIGTERM), 0);
+    }
+    int status = 0;
+    EXPECT_TRUE(eventually([&] { return waitpid(job, &status, WNOHANG) == job; }));
+    EXPECT_EQ(WEXITSTATUS(status), 128 + SIGKILL) << "that of the ranks, which have not heeded SIGTERM";
+    close(out[0]);
+  }
 }
 
 TEST(PtlRun, Output__that_is_closed_harms_nothing) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -152,11 +153,12 @@ void Job::take_signal(int number, bool from_terminal) {
   if (!is_ending_signal(number)) return;
   if (ending_ && told_) {
     say(signal_text(number) + " while the job is ending: killing all ranks");
+    is_killed_ = true;
     send_to_all(SIGKILL);
     return;
   }
   if (!told_) say(signal_text(number) + ": passed on to all ranks");
-  ending_ = told_ = true;
+  ending_ = told_ = is_asked_to_end_ = true;
   abandon_start(number);
   kill_at_ms_ = now_ms() + static_cast<std::uint64_t>(options_.grace_seconds) * 1000;
 }
@@ -230,11 +232,34 @@ void Job::obey(const PmiOutcome& outcome) {
   if (outcome.ends_job) end_all(outcome.exit_status, outcome.complaint);
 }
 
+/// Hears signals until whoever reads our output takes some. A job that was asked to end waits for him as long as for
+/// its ranks.
+/// @return false if it waits no longer
+bool Job::wait_for_room(int fd) {
+  while (true) {
+    const std::uint64_t now = now_ms();
+    const bool ends = is_asked_to_end_ && kill_at_ms_ != 0;
+    pollfd either[] = {{fd, POLLOUT, 0}, {signal_fd_, POLLIN, 0}};
+    if (poll(either, 2, ends ? static_cast<int>(kill_at_ms_ - std::min(kill_at_ms_, now)) : -1) < 0) continue;
+    if (either[0].revents != 0) return true;
+    if (either[1].revents != 0) take_signals();
+    output_lost_ = output_lost_ || is_killed_ || (ends && now >= kill_at_ms_);
+    if (output_lost_) return false;
+  }
+}
+
 /// Writes what ranks have written. A job whose output nobody takes ends, as its ranks would if they wrote it
 /// themselves.
 void Job::put_out(int fd, std::string_view text) {
   if (output_lost_ && fd == STDOUT_FILENO) return;
-  const int error = write_all(fd, text);
+  int error = 0;
+  while (error == 0 && !text.empty()) {
+    if (!wait_for_room(fd)) return;
+    // So much a pipe takes at once, if it takes anything.
+    const std::string_view part = text.substr(0, PIPE_BUF);
+    text.remove_prefix(part.size());
+    error = write_all(fd, part);
+  }
   if (error == 0 || fd != STDOUT_FILENO) return;  // That standard error is lost can be told nobody.
   output_lost_ = true;
   end_all(error == EPIPE ? 128 + SIGPIPE : kLauncherFailed,

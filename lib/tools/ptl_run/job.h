@@ -88,6 +88,7 @@ class Job {
   bool send_answers(Rank& rank);
   void close_dialogue(Rank& rank);
   void obey(const PmiOutcome& outcome);
+  bool wait_for_room(int fd);
   void put_out(int fd, std::string_view text);
   void reap_ranks();
   void note_end(int number, const RankEnd& end);
@@ -128,6 +129,8 @@ class Job {
   bool child_ended_ = false;      ///< SIGCHLD has come since the last look.
   bool ending_ = false;           ///< SIGTERM is sent, or the user has asked for the end.
   bool told_ = false;             ///< Why it ends has been said; what follows from it is not said.
+  bool is_asked_to_end_ = false;  ///< By a signal.
+  bool is_killed_ = false;        ///< By a second one.
   bool output_lost_ = false;      ///< Standard output takes no more.
   int exit_status_ = 0;           ///< First bad one.
   std::uint64_t kill_at_ms_ = 0;  ///< 0: nobody is to be killed; monotonic clock.
