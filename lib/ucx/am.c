@@ -86,11 +86,11 @@ static ucs_status_t send_buffer(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ut
   return status;
 }
 
-static uct_utofu_op_t* take_early(uct_utofu_peer_t* peer) {
-  uct_utofu_op_t* const first = peer->early[0];
+static uct_utofu_op_t* take_early(uct_utofu_peer_t* peer, unsigned place) {
+  uct_utofu_op_t* const op = peer->early[place];
   peer->early_count--;
-  memmove(peer->early, peer->early + 1, peer->early_count * sizeof first);
-  return first;
+  memmove(peer->early + place, peer->early + place + 1, (peer->early_count - place) * sizeof op);
+  return op;
 }
 
 int uct_utofu_send_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
@@ -103,7 +103,7 @@ int uct_utofu_send_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
       iface->busy = 1;
       return rc;
     }
-    take_early(peer);
+    take_early(peer, 0);
     if (rc == UTOFU_SUCCESS) {
       slot_filled(peer);
     } else {
@@ -116,7 +116,16 @@ int uct_utofu_send_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
 
 void uct_utofu_drop_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status) {
   while (peer->early_count > 0) {
-    uct_utofu_op_notice(iface, take_early(peer), status, 0);
+    uct_utofu_op_notice(iface, take_early(peer, 0), status, 0);
+  }
+}
+
+void uct_utofu_cancel_early(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
+  uct_utofu_peer_t* const peer = ep->peer;
+  for (unsigned place = peer->early_count; place-- > 0;) {
+    if (place < peer->early_count && peer->early[place]->ep == ep) { /* A completion may have changed them. */
+      uct_utofu_op_notice(iface, take_early(peer, place), UCS_ERR_CANCELED, 0);
+    }
   }
 }
 

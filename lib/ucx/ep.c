@@ -228,15 +228,20 @@ void uct_utofu_ep_op_ended(uct_utofu_ep_t* ep, uint64_t number, ucs_status_t sta
   }
   while (!ucs_queue_is_empty(&ended)) {
     flush = ucs_queue_pull_elem_non_empty(&ended, uct_utofu_flush_t, elem);
-    uct_invoke_completion(flush->comp, outcome);
+    uct_invoke_completion(flush->comp, flush->cancels && outcome == UCS_ERR_CANCELED ? UCS_OK : outcome);
     ucs_free(flush);
   }
 }
 
-/* What was put, got and changed tells its own end. Messages do not: an operation behind them does. */
+/* What was put, got and changed tells its own end. Messages do not: an operation behind them does. Who cancels is not
+ * asked to wait for a peer that has not even made a ring, but for what reaches memory of the user he has to. */
 ucs_status_t uct_utofu_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t* comp) {
   uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
   uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
+  if (flags & UCT_FLUSH_FLAG_CANCEL) {
+    ep->failure = ep->failure != UCS_OK ? ep->failure : UCS_ERR_CANCELED;
+    uct_utofu_cancel_early(iface, ep);
+  }
   const int failed = ep->failure != UCS_OK || ep->peer->failure != UCS_OK;
   if (!failed && !ucs_queue_is_empty(&ep->pending) && !ep->dispatching) {
     return UCS_ERR_NO_RESOURCE;
@@ -255,7 +260,10 @@ ucs_status_t uct_utofu_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t
     if (flush == NULL) {
       return UCS_ERR_NO_MEMORY;
     }
-    *flush = (uct_utofu_flush_t){.comp = comp, .below = ep->next_number, .left = ep->open_count};
+    *flush = (uct_utofu_flush_t){.comp = comp,
+                                 .below = ep->next_number,
+                                 .left = ep->open_count,
+                                 .cancels = (flags & UCT_FLUSH_FLAG_CANCEL) != 0};
     ucs_queue_push(&ep->flushes, &flush->elem);
   }
   return UCS_INPROGRESS;

@@ -245,6 +245,7 @@ typedef struct uct_utofu_flush {
   uct_completion_t* comp;
   uint64_t below; /* Waits for operations with lower numbers. */
   unsigned left;
+  int cancels;
 } uct_utofu_flush_t;
 
 struct uct_utofu_ep {
@@ -443,6 +444,9 @@ int uct_utofu_send_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer);
 
 /* Ends what waits for a ring of a peer that failed, or of which nothing is known any more. */
 void uct_utofu_drop_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status);
+
+/* Ends those of one endpoint that has failed. */
+void uct_utofu_cancel_early(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep);
 
 void uct_utofu_am_arrived(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, char* slot);
 

@@ -261,6 +261,33 @@ static void post_all(entity_t* from, entity_t* to, uct_ep_h ep, uint64_t* old, d
   UCX_OK(TRY(send_bcopy(ep, 4, 200)));
 }
 
+// To cancel does not wait for a peer that does nothing, and ends the endpoint, but not another one to the same peer.
+static void run_cancel(void) {
+  setenv("UCX_UTOFU_TX_BUFFERS", "16", 1);
+  entity_t *const from = make_entity(), *const to = make_entity();
+  const uct_ep_h ep = add_ep(from, to), other = add_ep(from, to);
+  done_t done = expect(1), flushed = expect(1), cancelled = expect(1);
+  UCX_OK(send_bcopy(other, 5, 64));
+  CHECK(send_zcopy(from, ep, 6, 100, &done) == UCS_INPROGRESS, "the first message waits");
+  CHECK(uct_ep_flush(ep, 0, &flushed.super) == UCS_INPROGRESS, "a flush does not wait for it");
+  const ucs_status_t status = uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, &cancelled.super);
+  CHECK(done.calls == 1 && done.super.status == UCS_ERR_CANCELED, "a message is not cancelled");
+  while (status == UCS_INPROGRESS && cancelled.calls == 0) {
+    uct_worker_progress(from->worker);
+  }
+  CHECK(status == UCS_OK || cancelled.super.status == UCS_OK, "to cancel gives %s", ucs_status_string(status));
+  while (flushed.calls == 0) {
+    uct_worker_progress(from->worker);
+  }
+  CHECK(flushed.super.status == UCS_ERR_CANCELED, "a flush of it says %s", ucs_status_string(flushed.super.status));
+  CHECK(send_bcopy(ep, 7, 64) == UCS_ERR_CANCELED, "an endpoint that was cancelled sends");
+  UCX_OK(TRY(send_bcopy(other, 8, 64)));
+  flush_ep(other);
+  UNTIL(to->taken == 2);
+  CHECK(to->sum == 13 && from->errors == 0, "messages of %lu arrive", (unsigned long)to->sum);
+  close_entities();
+}
+
 static void run_flush(void) {
   entity_t *const from = make_entity(), *const to = make_entity();
   const uct_ep_h ep = add_ep(from, to), idle = add_ep(from, to);
@@ -298,6 +325,7 @@ static void run_flush(void) {
   CHECK(uct_ep_flush(ep, 0, NULL) == UCS_INPROGRESS, "a flush does not wait for a message");
   flush_ep(ep);
   close_entities();
+  run_cancel();
 }
 
 // ---- many ----
