@@ -232,15 +232,6 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
   send_or_wait(core, peer, message, reachable && peer.requests.waiting.empty() ? kPacketBudget : 0);
 }
 
-/// The peer cannot be reached. What was posted to it before ends before what is new (2.2.10).
-/// @return kLater: that has still to be waited for
-Reach end_lost(Core& core, Peer& peer) {
-  if (peer.state != PeerState::kConnected) return peer.requests.waiting.empty() ? Reach::kNever : Reach::kLater;
-  if (!is_over(core, peer)) return Reach::kLater;
-  core.lose_peer(core, peer);
-  return Reach::kNever;
-}
-
 /// @param peer  nullptr: nobody has the VCQ
 void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, Descriptor& d) {
   if (peer == nullptr) {
@@ -250,11 +241,9 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, Descriptor&
   const RegisteredRegion* local = is_put_of_memory(d) ? find_local(core, vcq, d, &fail) : nullptr;
   if (fail != NiFail::kOk) return refuse(core, vcq, d, fail);
   follow_moved_name(core, *peer);
-  Reach reach = reach_for_new(core, *peer);
-  if (reach == Reach::kNever) [[unlikely]]
-    reach = end_lost(core, *peer);
-  if (reach == Reach::kNever) [[unlikely]]
-    return refuse(core, vcq, d, NiFail::kUndeliverable);
+  const Reach reach = reach_for_new(core, *peer);
+  // What waits for a link all the same ends first (2.2.10).
+  if (reach == Reach::kNever && peer->requests.waiting.empty()) return refuse(core, vcq, d, NiFail::kUndeliverable);
   count_tofu_request(core, d.type);
   Ready ready{d, &vcq, local != nullptr ? &local->segment : nullptr, own_data(d)};
   if (reach == Reach::kNow) {

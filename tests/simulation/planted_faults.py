@@ -246,6 +246,10 @@ FAULTS = [
     Fault("facets: shuffle takes packets in while one is in hand below", "engine/wire/sim/shuffle_wire.cpp",
           "if (closing_ != nullptr || in_hand_) return false;", "if (closing_ != nullptr) return false;",
           "tofu_session"),
+    Fault("uTofu: death told in the order in which it is found", "engine/initiator/tofu_report.cpp",
+          "std::ranges::sort(lost, {}, &LostNotice::tcq_place);", "", "unit_initiator_tofu_owner"),
+    Fault("uTofu: what is new for a lost peer ends before what waits", "engine/initiator/tofu_send.cpp",
+          "reach == Reach::kNever && peer->requests.waiting.empty()", "reach == Reach::kNever", "unit_initiator_tofu_owner"),
     # names that move between nodes: questions, answers, news, hellos
     Fault("directory: answer that is older than a request", "engine/initiator/tofu_owner.cpp",
           "request.is_late = !is_first;", "request.is_late = false && is_first;", "names"),

@@ -264,14 +264,16 @@ TEST_F(TofuOwnerTest, What_the_loss_of_a_peer_ends__is_told_in_the_order_of_post
   EXPECT_EQ(ended, (std::vector<std::uint64_t>{100, 200, 300, 400, 500, 600}));
 }
 
-/// A link that is lost, and whose end nobody has seen yet.
-TEST_F(TofuOwnerTest, What_is_new_for_a_lost_peer__ends_behind_what_was_posted_before) {
+// The attempt to connect fails, and what was posted during it waits for another one.
+TEST_F(TofuOwnerTest, What_is_new_for_a_lost_peer__ends_behind_what_waits_for_a_link) {
   directory.result = FindResult::kFound;
+  wire.connect_result = ConnectResult::kInProgress;
   for (const std::uint64_t number : {100, 200}) put(number, kVcqElsewhere, kTofuLocalNotice);
-  core.peer(kPeer).link->lost = true;
+  lose_peer(core, core.peer(kPeer));
+  directory.result = FindResult::kNobody;
   wire.connect_result = ConnectResult::kNoSuchPeer;
   put(300, kVcqElsewhere, kTofuLocalNotice);
-  run_cycle_on_duty(core);
+  cycle();
   std::vector<std::uint64_t> ended;
   for (Notice notice; vcq->mrq.read(&notice);) ended.push_back(notice.remote_stadd - 8);
   EXPECT_EQ(ended, (std::vector<std::uint64_t>{100, 200, 300}));
