@@ -299,6 +299,35 @@ TEST_F(SendTest, No_room__after_every_packet) {
   EXPECT_EQ(md().pending, 0u);
 }
 
+TEST_F(SendTest, Canceled__is_a_request_that_waits_and_of_which_nothing_has_left) {
+  const auto cancel = [this](std::uint64_t length) {
+    return cancel_request(core, [length](const Descriptor& d) { return d.length == length; });
+  };
+  wire.room = 1;
+  start(put(4 * kPacketBytes));
+  start(put(8));
+  start(get(16));
+  start(put(24));
+  EXPECT_FALSE(cancel(4 * kPacketBytes)) << "some of it has left";
+  EXPECT_TRUE(cancel(16));
+  Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kReply);
+  EXPECT_EQ(event.ni_fail_type, NiFail::kCanceled);
+  EXPECT_TRUE(cancel(8));
+  event = next_event();
+  EXPECT_EQ(event.type, EventKind::kSend);
+  EXPECT_EQ(event.ni_fail_type, NiFail::kCanceled);
+  EXPECT_FALSE(cancel(8)) << "it has ended";
+  EXPECT_EQ(waiting(), 2u);
+  EXPECT_EQ(md().pending, 2u);
+  EXPECT_EQ(advance_with_room(4), 4);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(wire.take().payload.size(), kPacketBytes);
+  EXPECT_EQ(next_sent().length, 24u);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend, EventKind::kSend));
+  EXPECT_EQ(md().pending, 0u);
+  EXPECT_EQ(peer().outstanding, 0u);
+}
+
 TEST_F(SendTest, Long_request__leaves_the_duty_to_others_now_and_then) {
   memory = pattern_bytes(0, 100 * kPacketBytes);
   const MemoryDescriptor& large = make_md(ni, memory.data(), memory.size());
