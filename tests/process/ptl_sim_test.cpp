@@ -479,6 +479,8 @@ TEST(PtlSim, Ends__who_never_uses_the_library_is_told_so) {
   const Simulated job = run("never", {"--nodes", "2"});
   EXPECT_EQ(job.status, 125) << job.output;
   EXPECT_TRUE(contains(job.output, "no rank has used the library")) << job.output;
+  EXPECT_EQ(job.report["status"], 125);
+  EXPECT_TRUE(contains(job.report["complaint"], "no rank has used the library")) << job.report["complaint"];
 }
 
 /// Else times of ranks that talk by other ways look like those of the machine.

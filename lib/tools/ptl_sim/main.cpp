@@ -313,13 +313,15 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
   job.is_launcher = wanted.launcher;
   job.watcher = &coordinator;
   const int result = Job(std::move(job)).run();
+  const bool is_unused = result == 0 && !coordinator.has_begun();
+  const char* const why_unused = "no rank has used the library, so there is no time to tell";
 
   const History& history = coordinator.history();
   const CriticalPath path = find_critical_path(history);
   const JsonOptions content{.per_node = setup->order.per_node,
                             .has_messages = wanted.has_messages,
-                            .status = result,
-                            .complaint = coordinator.complaint()};
+                            .status = is_unused ? kLauncherFailed : result,
+                            .complaint = is_unused ? why_unused : coordinator.complaint()};
   if (json.is_wanted()) json.write_text(report_json(coordinator, network, path, content));
   if (trace.is_wanted() || report.is_wanted()) {
     Timeline timeline = virtual_timeline(history, coordinator.ids(), program);
@@ -328,7 +330,7 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
     report.write_text(report_html(timeline, summarize(timeline), path_section(path, history, network)));
   }
   if (point != nullptr) *point = point_of(coordinator, network, path, wanted.shape);
-  if (result == 0 && !coordinator.has_begun()) return fail("no rank has used the library, so there is no time to tell");
+  if (is_unused) return fail(why_unused);
   if (!wanted.quiet && result == 0) std::fputs(report_text(coordinator, network).c_str(), stderr);
   if (wanted.tells_path && result == 0) std::fputs(path_text(path, history, network).c_str(), stderr);
   return trouble().empty() ? result : fail(trouble());
