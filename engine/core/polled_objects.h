@@ -26,6 +26,10 @@ class PolledObjects {
     if (--left_ != 0) [[likely]]
       return;
     left_ = kPeriod;
+    note_at_once(kind, object);
+  }
+
+  void note_at_once(WaitKind kind, std::uint64_t object) {
     PolledObject& place = places_.place(object + (static_cast<std::uint64_t>(kind) << kKindShift));
     if (place.object != object || place.kind != kind) place = {kind, object, 0};
     ++place.looks;

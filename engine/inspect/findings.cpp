@@ -11,8 +11,11 @@ namespace portofu {
 namespace {
 
 auto key_of(const Finding& finding) {
+  // One look may see a thread asleep, which wants so much of a counter, and the other one the same thread awake.
+  const bool is_wait = finding.kind == FindingKind::kCounterLacks || finding.kind == FindingKind::kNothingCounts ||
+                       finding.kind == FindingKind::kNoAnswerDue;
   return std::tuple(finding.kind, process_key(finding.where), finding.object, process_key(finding.other), finding.got,
-                    finding.wanted, finding.lacks, finding.progress);
+                    finding.wanted, is_wait ? 0 : finding.lacks, finding.progress);
 }
 
 /// Portal table entries in which searches find nothing, again and again.

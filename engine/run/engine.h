@@ -317,6 +317,7 @@ class Engine {
     bool recorded = false;       ///< The beginning of the wait was.
     std::uint64_t since_ns = 0;  ///< When it slept for the first time; 0: not yet.
     bool told = false;           ///< It has said that it lasts.
+    std::uint32_t turns = 0;     ///< In which it has found nothing.
 
     OnAbort on_abort() const { return place != nullptr ? OnAbort::kReturn : OnAbort::kGoOn; }
   };
@@ -334,6 +335,7 @@ class Engine {
   std::uint64_t show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call);
   void unshow_sleep(const SleepingCall& call);
   void tell_if_stalled(Sleeper& sleeper);
+  void note_awake(const Sleeper& sleeper);
   void note_vain_wait(const Sleeper& sleeper, std::uint64_t timeout_ns);
   void look_why();
   WaitResult look_at_last(Condition condition);

@@ -22,6 +22,9 @@
 namespace portofu {
 namespace {
 
+/// Turns of a wait, in each of which it has found nothing, after which it is noted that it goes on.
+constexpr std::uint32_t kTurnsBetweenNotes = 1024;
+
 /// Whether the application has something coming to it: an operation that is not answered yet, or an entry for one
 /// message. Other entries stay for good, so they say nothing. uTofu has no such signs, and counts as waiting.
 bool awaits_something_on_duty(const Core& core) {
@@ -193,6 +196,14 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
   }
 }
 
+/// A wait that does not come to sleep, because other threads have much to do, is seen by onlookers as a loop of looks.
+[[gnu::noinline]] void Engine::note_awake(const Sleeper& sleeper) {
+  WaitSubject subject;
+  sleeper.condition.describe(subject);
+  const Duty duty(*this);
+  for (const WaitObject& object : subject.objects()) core_.polled.note_at_once(subject.kind, object.handle);
+}
+
 /// @return nullptr: time is real
 VirtualClock* Engine::virtual_clock() const { return node_ != nullptr ? node_->clock.get() : nullptr; }
 
@@ -330,6 +341,8 @@ void Engine::rest(const Rest& due) {
 
 void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, Sleeper& sleeper) {
   const IdleAdvice advice = streak.next([this] { return core_.now_ns(); });
+  if (++sleeper.turns % kTurnsBetweenNotes == 0) [[unlikely]]
+    note_awake(sleeper);
   if (advice == IdleAdvice::kSpin) return pause_cpu();
   if (sleeper.place != nullptr) sleeper.place->pass();
   if (advice == IdleAdvice::kYield) {
@@ -432,6 +445,7 @@ std::uint64_t Engine::show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call) {
   call.since_ns = sleeper.since_ns;
   call.thread = gettid();
   core_.sleeping_calls.link(call);
+  for (const WaitObject& object : call.subject.objects()) core_.polled.note_at_once(call.subject.kind, object.handle);
   const std::uint64_t stall_ns = stall_ns_of(core_.settings);
   if (stall_ns == StallWatch::kNever || sleeper.told) return kForever;
   const std::uint64_t due_ns = sleeper.since_ns + stall_ns;

@@ -3,6 +3,8 @@
 // where nobody waits for them, and waits in which a process, or a counter, stands in its own way.
 
 #include <atomic>
+#include <thread>
+#include <utility>
 
 #include "tests/process/planted_loops.h"
 
@@ -107,6 +109,34 @@ namespace portofu {
     while (rank.pmi.rank == turn && !swap(0, own)) continue;
     if (rank.pmi.rank == turn && !bad) swap(own, 0);
     if (turn == 1) rank.pmi.barrier();
+  }
+  PlantedRank::stay();
+}
+
+/// Rank 1 waits for a message of rank 0, while another thread of it has much to do with rank 2.
+[[noreturn]] inline void play_busy_thread(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) rank.post(0x10, 0);
+  std::swap(rank.arrived, rank.answered);  // What posted entries count at.
+  if (rank.pmi.rank != 0) rank.post(0x20, 3 - rank.pmi.rank);
+  std::swap(rank.arrived, rank.answered);
+  rank.pmi.barrier();
+  const auto exchange = [&rank] {
+    ptl_ct_event_t event{};
+    for (ptl_size_t turn = 1;; ++turn) {
+      if (rank.pmi.rank == 2) rank.put(1, 0x20);
+      PtlCTWait(rank.answered, turn, &event);
+      if (rank.pmi.rank == 1) rank.put(2, 0x20);
+    }
+  };
+  if (rank.pmi.rank == 0 && !bad) rank.put(1, 0x10);
+  if (rank.pmi.rank == 1) {
+    std::thread(exchange).detach();
+    rank.wait(rank.arrived, 1);
+  }
+  if (rank.pmi.rank == 2) {
+    print_ready();
+    exchange();
   }
   PlantedRank::stay();
 }
@@ -243,6 +273,7 @@ inline int play_any_planted(const std::string& role) {
   if (name == "uncounted") play_uncounted(bad);
   if (name == "search_taken") play_search_taken(bad);
   if (name == "lock") play_lock(bad);
+  if (name == "busy_thread") play_busy_thread(bad);
   if (name == "steps") play_steps(bad);
   if (name == "other_tcq") play_other_tcq(bad);
   if (name == "gate_astray") play_gate_astray(bad);

@@ -365,6 +365,7 @@ constexpr Astray kAstray[] = {
     {"uncounted", 2, "nothing_counts", 0, -1, "names it, but with none of PTL_MD_EVENT_CT_SEND, _ACK and _REPLY"},
     {"search_taken", 2, "search_lacks", 1, -1, "an entry is posted there that takes such messages (bits 0x10, ignore"},
     {"lock", 3, "word_held", 2, 1, "the word at offset 8 of portal table entry 4, bits 0x10 of rank 0"},
+    {"busy_thread", 3, "counter_lacks", 1, 0, "; it counts messages at portal table entry 4 with bits 0x10 of rank 0"},
     {"steps", 2, "session_lacks", 1, -1,
      "of rank 1, which is not in session mode, has got steps: 1, the last of rank 0"},
     {"other_tcq", 2, "notices_unread", 0, -1, "where entries wait: 1"},
@@ -469,17 +470,22 @@ TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
   }
 }
 
-// What goes on does not hang, though everybody waits for somebody at each look.
+// What goes on does not hang, though everybody waits for somebody at each look. A rank that a busy machine has not let
+// run between two looks is told, and rightly.
 TEST(PtlInfoExplain, Traffic__gives_no_finding) {
   for (const char* kind : {"counts waits", "counts looks", "counts sets", "events waits", "events looks", "triggers",
                            "unexpected", "notices", "gates"}) {
     const OwnNode node;
     const Program program(node, std::string("traffic ") + kind, 2);
-    for (int look = 0; look < 3; ++look) {
+    int silent = 0;
+    std::string told;
+    for (int look = 0; look < 20 && silent < 3; ++look) {
       const Explained explained(node.nid());
       EXPECT_EQ(explained.processes().size(), 2u) << explained.text();
-      EXPECT_TRUE(explained.is_silent()) << kind << ": " << explained.findings();
+      if (explained.is_silent()) ++silent;
+      told += explained.findings();
     }
+    EXPECT_EQ(silent, 3) << kind << ": " << told;
   }
 }
 

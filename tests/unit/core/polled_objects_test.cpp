@@ -28,6 +28,14 @@ TEST(PolledObjects, Looks__of_a_loop_over_several_objects_are_counted_for_each) 
   EXPECT_EQ(looks_at(polled, WaitKind::kGate, 9), 0u);
 }
 
+TEST(PolledObjects, Wait__is_counted_each_time_and_no_look_of_a_loop_for_it) {
+  PolledObjects polled;
+  for (int i = 0; i < 3; ++i) polled.note_at_once(WaitKind::kCounters, 11);
+  EXPECT_EQ(looks_at(polled, WaitKind::kCounters, 11), 3u);
+  for (std::uint32_t look = 0; look < PolledObjects::kPeriod; ++look) polled.note(WaitKind::kMrq, 9);
+  EXPECT_EQ(looks_at(polled, WaitKind::kMrq, 9), 1u);
+}
+
 TEST(PolledObjects, Place__goes_to_who_looked_last) {
   PolledObjects polled;
   for (std::uint64_t object = 0; object < 1000 * PolledObjects::kPeriod; ++object)

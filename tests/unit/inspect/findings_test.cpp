@@ -108,6 +108,19 @@ TEST(Findings, Wait_for_a_count__is_no_hang_if_counts_come) {
   expect_found_until(job, FindingKind::kCounterLacks, sets);
 }
 
+TEST(Findings, Wait_that_is_seen_asleep_and_awake__is_one) {
+  std::vector<ProcessPicture> job = made_up_job(1);
+  EntryPicture& entry = add_entry(add_portal(job[0], 4), 0x10, job_id(1));
+  entry.ct_handle = kJobCounter;
+  entry.options = kEntryEventCtComm | kEntryOpPut;
+  add_counter(job[0], 6);
+  std::vector<ProcessPicture> awake = job;
+  add_sleep(job[0], WaitKind::kCounters, 7);
+  add_loop(awake[0], WaitKind::kCounters, kJobCounter);
+  EXPECT_EQ(keep_lasting(find_causes(job), find_causes(awake)).size(), 1u);
+  EXPECT_EQ(keep_lasting(find_causes(awake), find_causes(job)).size(), 1u);
+}
+
 TEST(Findings, Wait_for_an_event__is_no_hang_if_events_come) {
   std::vector<ProcessPicture> job = made_up_job(2);
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
