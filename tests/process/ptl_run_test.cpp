@@ -292,6 +292,12 @@ TEST(PtlRun, Output__that_is_closed_harms_nothing) {
   EXPECT_EQ(redirected("echo line", "<&- >&-"), "=0\n");
 }
 
+TEST(PtlRun, Label__stands_before_a_line_that_a_daemon_keeps_from_its_end) {
+  Launcher launcher({PORTOFU_PTL_RUN, "--label", "-n", "1", "sh", "-c", "printf 'one\\ntwo'; setsid sleep 2 & exit 0"});
+  EXPECT_EQ(launcher.wait_status(), 0);
+  EXPECT_EQ(launcher.output(), "[0] one\n[0] two\n");
+}
+
 TEST(PtlRun, Label__of_who_goes_on_keeps_the_job_no_longer) {
   const std::string daemon = "setsid sh -c 'while :; do echo line; done' & sleep 0.2";
   Launcher launcher({PORTOFU_PTL_RUN, "--label", "-n", "1", "sh", "-c", daemon});

@@ -40,7 +40,7 @@ Job::Job(JobOptions options)
 Job::~Job() {
   end_hosts();
   for (Rank& rank : ranks_) close_dialogue(rank);
-  if (signal_fd_ >= 0) close(signal_fd_);
+  if (signal_fd_ >= 0) close(std::exchange(signal_fd_, -1));
 }
 
 int Job::run() {
@@ -315,6 +315,7 @@ void Job::kill_late_ranks() {
 void Job::drain_output() {
   // What descendants that go on may still write is theirs.
   for (const auto& relay : relays_) relay->carry_rest();
+  relays_.clear();  // Lines that have no end are written, too.
 }
 
 /// @param to_ours  false: not to a rank that shares our process group

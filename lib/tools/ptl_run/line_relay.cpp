@@ -33,16 +33,15 @@ bool LineRelay::carry() {
     take_(rest);
     return true;
   }
+  std::string lines;
   for (std::size_t end_of_line; (end_of_line = rest.find('\n')) != std::string_view::npos;) {
     begun_.append(rest.substr(0, end_of_line));
-    write_line(begun_);
-    begun_.clear();
+    end_line(&lines);
     rest.remove_prefix(end_of_line + 1);
   }
   begun_.append(rest);
-  if (begun_.size() < kMaxRelayedLineBytes) return true;
-  write_line(begun_);
-  begun_.clear();
+  if (begun_.size() >= kMaxRelayedLineBytes) end_line(&lines);
+  if (!lines.empty()) take_(lines);
   return true;
 }
 
@@ -53,17 +52,16 @@ void LineRelay::carry_rest() {
   for (int turns = left / kBufferBytes + 2; turns > 0 && carry(); --turns) continue;
 }
 
-void LineRelay::write_line(std::string_view line) const {
-  // One write, so that the lines of stdout and stderr do not mix on a terminal.
-  std::string whole = label_;
-  whole.append(line).push_back('\n');
-  take_(whole);
+void LineRelay::end_line(std::string* lines) {
+  lines->append(label_).append(begun_).push_back('\n');
+  begun_.clear();
 }
 
 void LineRelay::end() {
   if (from_fd_ < 0) return;
-  if (!begun_.empty()) write_line(begun_);
-  begun_.clear();
+  std::string last;
+  if (!begun_.empty()) end_line(&last);
+  if (!last.empty()) take_(last);
   close(std::exchange(from_fd_, -1));
 }
 

@@ -32,7 +32,7 @@ class LineRelay {
   void carry_rest();
 
  private:
-  void write_line(std::string_view line) const;
+  void end_line(std::string* lines);
   void end();
 
   int from_fd_;
