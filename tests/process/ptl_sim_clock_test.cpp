@@ -148,6 +148,15 @@ TEST_F(PtlSimClock, Launcher__starts_the_ranks_itself) {
   EXPECT_EQ(theirs.output, ours.output);
 }
 
+/// As a script of several mpiruns is one.
+TEST_F(PtlSimClock, Launcher__may_start_one_job_after_the_other) {
+  const std::string job = std::string(PORTOFU_PTL_RUN) + " -n 2 " + PORTOFU_SIM_LATENCY;
+  const Ended both =
+      run({"--nodes", "2", "--hang", "20", "--launcher", "/bin/sh", "-c", job + " && sleep 1 && " + job});
+  ASSERT_EQ(both.status, 0) << both.output;
+  EXPECT_EQ(numbers_behind("steady", both.output).size(), 2u) << both.output;
+}
+
 /// A rank that ends without a word is missed by nobody but its launcher, which does not tell us.
 TEST_F(PtlSimClock, Launcher__whose_rank_ends_early_hangs_nobody) {
   const Ended early = run({"--nodes", "2", "--launcher", "/bin/sh", "-c",

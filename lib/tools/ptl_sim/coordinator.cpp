@@ -54,6 +54,7 @@ void Coordinator::begin() {
 
 void Coordinator::rank_ended(int rank) {
   if (options_.has_launcher) {
+    launcher_ended_.store(true);
     for (Seat& seat : seats_) seat.ended.store(true);
   } else {
     seats_[static_cast<std::size_t>(rank)].ended.store(true);
@@ -129,14 +130,30 @@ void Coordinator::look_for_ended() {
   const std::uint64_t now_ns = monotonic_ns();
   if (now_ns - looked_for_ended_ns_ < kPauseNs) return;
   looked_for_ended_ns_ = now_ns;
-  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
-    const auto process = static_cast<pid_t>(time_.page(rank).process.load());
-    if (process != 0 && kill(process, 0) != 0 && errno == ESRCH) seats_[rank].ended.store(true);
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) look_for_end_of(rank);
+}
+
+/// Another program may be the rank then.
+void Coordinator::look_for_end_of(std::uint32_t rank) {
+  const auto process = static_cast<pid_t>(time_.page(rank).process.load());
+  if (process == 0 || !may_others_follow()) return;
+  Seat& seat = seats_[rank];
+  if (kill(process, 0) != 0 && errno == ESRCH) {
+    seat.ended_process = process;
+    seat.ended.store(true);
+  } else if (seat.ended.load() && process != seat.ended_process) {
+    seat.ended.store(false);
+    note_outsider(rank, true);
   }
 }
 
 void Coordinator::run() {
-  if (wait_for_start()) order();
+  while (wait_for_start()) {
+    order();
+    while (has_all_ended() && may_others_follow() && !stopping_.load() && !failed_) wait_for_news(kPauseNs);
+    if (failed_ || stopping_.load() || !may_others_follow()) break;
+    follows_ = true;
+  }
   for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
     drain(rank);
     look_at(rank);

@@ -90,6 +90,7 @@ class Coordinator final : public JobWatcher {
   };
   struct Seat {
     std::atomic<bool> ended{false};
+    int ended_process = 0;              ///< With a launcher: which process of the rank has.
     std::uint64_t place_ps = kNeverPs;  ///< When it wants to go on; kNeverPs: it is not in `places_`.
     std::uint32_t waker = kNoMessage;   ///< The message because of which it does.
     std::uint64_t under_way = 0;        ///< Messages that it has sent and that have not arrived.
@@ -146,7 +147,10 @@ class Coordinator final : public JobWatcher {
   bool is_quiet() const;
   bool wait_for_news(std::uint64_t timeout_ns);
   bool has_all_ended() const;
+  bool may_others_follow() const { return options_.has_launcher && !launcher_ended_.load(); }
+  bool is_missing(std::uint32_t rank) const;
   void look_for_ended();
+  void look_for_end_of(std::uint32_t rank);
   void fail(const std::string& why);
   void fail_after_hang();
   std::string who_waits() const;
@@ -172,7 +176,9 @@ class Coordinator final : public JobWatcher {
   std::uint64_t quiet_since_ns_ = 0;  ///< In real time, since when ranks do nothing but look; 0: they do.
   bool some_poll_ = false;  ///< A rank of MPI has shown that it polls its memory, so that others of its program may.
   bool failed_ = false;
+  bool follows_ = false;  ///< All ranks have ended, and others have come for the launcher's next program.
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> launcher_ended_{false};
   int complaint_fd_;
   std::mutex mutex_;
   std::string complaint_;  ///< Guarded by mutex_.

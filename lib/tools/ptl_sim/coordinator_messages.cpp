@@ -168,6 +168,7 @@ void Coordinator::depart(const Happening& departure) {
 /// @return false: it is not there any more, or another one is
 bool Coordinator::hand_to_nic(std::uint32_t rank, std::uint32_t life, const VirtualDelivery& delivery) {
   VirtualPage& page = time_.page(rank);
+  look_for_end_of(rank);  // It may have come just now.
   const auto is_there = [&] {
     return !seats_[rank].ended.load() && state(rank) != VirtualState::kGone && page.life.load() == life;
   };

@@ -59,10 +59,15 @@ struct Coordinator::Roll {
   bool has_news = false;          ///< Something was sent.
 };
 
+/// Whether a rank has not come yet.
+bool Coordinator::is_missing(std::uint32_t rank) const {
+  return seats_[rank].ended.load() ? follows_ : time_.page(rank).process.load() == 0;
+}
+
 Coordinator::Roll Coordinator::call_roll(bool is_late) {
   Roll roll;
   for (std::uint32_t rank = 0; rank < seats_.size() && !roll.somebody_missing; ++rank)
-    roll.somebody_missing = !seats_[rank].ended.load() && time_.page(rank).process.load() == 0;
+    roll.somebody_missing = is_missing(rank);
   // The system is asked only for what can matter: many ranks tell of themselves one after the other.
   if (roll.somebody_missing && !is_late) roll.rest_sleeps = roll.rest_polls = false;
   for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
@@ -72,6 +77,7 @@ Coordinator::Roll Coordinator::call_roll(bool is_late) {
     const bool has_ended = seats_[rank].ended.load();
     if (drain(rank)) roll.has_news = true;
     roll.has_sent = roll.has_sent || seats_[rank].under_way != 0;
+    if (has_ended && follows_) roll.all_wait = false;
     if (has_ended) continue;
     const bool polls = frozen_.contains(rank);
     if (process != 0 && state(rank) != VirtualState::kAway && !polls) {
@@ -103,7 +109,7 @@ bool Coordinator::wait_for_start() {
     const std::uint64_t now_ns = monotonic_ns();
     const bool is_late = now_ns - began_ns > kStartNs;
     const Roll roll = call_roll(is_late);
-    if (has_all_ended()) return false;
+    if (has_all_ended()) return may_others_follow();
     if (roll.all_wait) {
       if (options_.has_launcher) wait_for_rest();
       return true;
@@ -153,7 +159,7 @@ void Coordinator::tell_of_missing() const {
   std::string names;
   int count = 0;
   for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
-    if (seats_[rank].ended.load() || time_.page(rank).process.load() != 0) continue;
+    if (!is_missing(rank)) continue;
     if (++count <= kMost) names += (names.empty() ? "" : ", ") + std::to_string(rank);
   }
   if (count > kMost) names += " and " + std::to_string(count - kMost) + " more";
