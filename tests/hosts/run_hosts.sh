@@ -60,7 +60,7 @@ conformance_test() {
   fi
 }
 
-# conformance_tests ENDPOINT TITLE: conformance_programs, of those that tests/CMakeLists.txt runs over such an endpoint of
+# conformance_tests ENDPOINT TITLE: conformance_programs of those that tests/CMakeLists.txt runs over that endpoint of
 # the fabric on addresses of one host. Two programs at a time: they wait more than they compute.
 conformance_tests() {
   local endpoint=$1 title=$2 half workers=() binary filter
