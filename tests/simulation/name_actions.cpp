@@ -86,6 +86,7 @@ void NameWorld::begin(Process& process) {
   const bool are_lost = options_.news_are_lost || process.ended_ns < cut_until_ns_;
   for (const Process& other : processes_)
     holdings_.back().may_be_refused.push_back(are_lost || other.stopped_until_ns > process.ended_ns);
+  holdings_.back().found_out_ns.resize(processes_.size());
   process.is_woken = true;
   ++counts_.lives;
   trace("process %zu begins: life %llu", holdings_.back().process, static_cast<unsigned long long>(process.life));

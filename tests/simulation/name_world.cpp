@@ -230,7 +230,8 @@ void NameWorld::look_for_silent(Process& process) {
       end_operation(number, NiFail::kOk);
     } else if (now_ns() - operations_[number].posted_ns > kLongestOperationNs) {
       // It went by a link to a former life of which the cut had kept the news, and was lost with that: nobody is told.
-      if (operations_[number].posted_ns >= cut_until_ns_) return complain(name_of(number) + " is lost");
+      const bool is_excused = operations_[number].posted_ns < cut_until_ns_ || !has_found_out(operations_[number]);
+      if (!is_excused) return complain(name_of(number) + " is lost");
       end_operation(number, NiFail::kUndeliverable);
       place = kForgotten;
     }
@@ -296,11 +297,25 @@ void NameWorld::end_operation(std::size_t number, NiFail fail) {
   counts_.longest_ns = std::max(counts_.longest_ns, took_ns);
   counts_.failed += operation.succeeded ? 0 : 1;
   if (took_ns > kLongestOperationNs && !operation.is_silent) complain(name_of(number) + " took too long");
+  const bool knew_better = has_found_out(operation);
   if (!holding.is_there || !holding.is_kept) return;
-  if (fail != NiFail::kOk && operation.posted_ns < cut_until_ns_) return;
+  if (fail != NiFail::kOk && (operation.posted_ns < cut_until_ns_ || !knew_better)) return;
   if (fail != NiFail::kOk && holding.vcq_id == 0 && holding.may_be_refused[operation.from]) return;
   if (fail != NiFail::kOk) return complain(name_of(number) + " has failed: " + std::to_string(static_cast<int>(fail)));
   if (holding.vcq_id != 0 && !is_executed(number)) complain(name_of(number) + " was not executed");
+}
+
+/// Whether who posted it knew who has the PID to which it went, also on its way to a queue; he knows from now on.
+bool NameWorld::has_found_out(const Operation& operation) {
+  const Holding& holding = holdings_[operation.holding];
+  const auto is_pid = [&](const Holding& other) {
+    return other.vcq_id == 0 && other.process == holding.process && other.life == holding.life;
+  };
+  Holding& pid = *std::ranges::find_if(holdings_, is_pid);
+  if (!pid.may_be_refused[operation.from]) return true;
+  std::uint64_t& found_out_ns = pid.found_out_ns[operation.from];
+  if (found_out_ns == 0) found_out_ns = now_ns();
+  return operation.posted_ns > found_out_ns;
 }
 
 /// To a queue that is there.

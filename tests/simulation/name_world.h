@@ -78,6 +78,7 @@ class NameWorld {
     /// PID: by process, one who may have missed that the former owner is gone. It is refused, and finds out by that:
     /// nobody waits longer than kTellShortlyMs for others to hear before a PID is given out anew.
     std::vector<bool> may_be_refused{};
+    std::vector<std::uint64_t> found_out_ns{};  ///< PID: when the first operation of each to this life ended; 0: none.
   };
 
   struct Operation {
@@ -179,6 +180,7 @@ class NameWorld {
   void post_to_queue(Process& process, std::size_t number);
   void post_to_pid(Process& process, std::size_t number);
   void end_operation(std::size_t number, NiFail fail);
+  bool has_found_out(const Operation& operation);
   bool is_executed(std::size_t number) const;
   void check_region(const Process& process, const Slot& slot);
   std::uint64_t word_at(const Process& process, std::uint64_t offset) const;
