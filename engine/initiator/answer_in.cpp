@@ -116,8 +116,8 @@ void finish_answer(Core& core, std::uint32_t operation_id, const OutstandingOper
   // The target refused early, or it lies: it has not even got the request. SEND must still come first, and the request
   // that waits needs its operation.
   if (!operation.sent) return;
+  report_answer(core, operation);  // First: without memory for a notice it is still to come, with the end of the link.
   --operation.peer->outstanding;
-  report_answer(core, operation);
   core.outstanding.close(operation_id);
 }
 

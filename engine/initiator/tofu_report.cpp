@@ -84,11 +84,12 @@ void note_failure(const Core& core, VirtualControlQueue& vcq, const FailedCommun
   vcq.last_failed.at_ns = core.now_ns();
 }
 
-void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
+namespace {
+
+void tell_end(Core& core, const OutstandingOperation& operation) {
   VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.tofu.vcq_handle) : nullptr;
   if (operation.fail == NiFail::kUndeliverable && core.tofu != nullptr)
     core.tofu->distrust_owner_of(operation.tofu.peer_vcq);
-  if (operation.kind == PacketType::kTofuGet) --operation.peer->gets_under_way;
   if (vcq == nullptr || (fresh(operation.fail) == NiFail::kOk && fresh(operation.ack_req) == AckRequest::kNone)) return;
   Notice notice;
   notice.kind = local_kind(operation.kind);
@@ -107,6 +108,13 @@ void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
     return post_failure(core, *vcq, operation.tcq_place, notice);
   }
   post_notice(core, *vcq, notice);
+}
+
+}  // namespace
+
+void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
+  tell_end(core, operation);
+  if (operation.kind == PacketType::kTofuGet) --operation.peer->gets_under_way;
 }
 
 void receive_tofu_fault(Core& core, const Peer&, const PacketHeader& header) {
