@@ -34,6 +34,26 @@ void meet(Stage& stage, int own, int step) {
   eventually([&] { return stage.ready[1 - own] >= step; });
 }
 
+/// When all has ended one more put comes through, and the other side is looked for until it has come so far.
+template <class Side, class Look>
+int end_well(Stage& stage, int own, Side& side, Look&& look) {
+  for (unsigned tries = 1;; ++tries) {
+    if (tries > 20) return 4;
+    if (!side.put_last()) return 5;
+    for (const double end = now_s() + kLongestS; side.last_ends() < tries;) {
+      if (look(side) == 2) return 6;
+      if (now_s() > end) return 7;
+    }
+    if (side.last_has_come()) break;
+  }
+  stage.ready[own] = 2;
+  for (const double end = now_s() + kLongestS; stage.ready[1 - own] < 2;) {
+    look(side);
+    if (now_s() > end) return 8;
+  }
+  return 0;
+}
+
 // ---- Portals ----
 
 constexpr ptl_pid_t kFirstPid = 101;
@@ -118,7 +138,9 @@ class PortalsSide {
     return count;
   }
   unsigned ends(unsigned number) const { return ends_[number]; }
-  int last() const { return last_; }
+  bool put_last() { return put(kOperations, 8, 1); }
+  unsigned last_ends() const { return ends_[kOperations]; }
+  bool last_has_come() const { return last_ == PTL_NI_OK; }
 
   /// What waits for a count that never comes would never end.
   void release() { PtlCTInc(ct_, {1000, 0}); }
@@ -159,21 +181,7 @@ int run_portals(Stage& stage, int own, Look&& look) {
     }
     if (now_s() > end) return 10 + static_cast<int>(side.ended());
   }
-  for (int tries = 1;; ++tries) {
-    if (tries > 20) return 4;
-    if (!side.put(kOperations, 8, 1)) return 5;
-    for (const double end = now_s() + kLongestS; side.ends(kOperations) < static_cast<unsigned>(tries);) {
-      if (look(side) == 2) return 6;
-      if (now_s() > end) return 7;
-    }
-    if (side.last() == PTL_NI_OK) break;
-  }
-  stage.ready[own] = 2;
-  for (const double end = now_s() + kLongestS; stage.ready[1 - own] < 2;) {
-    look(side);
-    if (now_s() > end) return 8;
-  }
-  return 0;
+  return end_well(stage, own, side, look);
 }
 
 /// @param run  int(Stage&, int own, look), of one side; `look` makes the calls that fail
@@ -257,8 +265,9 @@ class TofuSide {
     for (unsigned i = 0; i < kTofuOperations; ++i) count += ends_[i] == 1 ? 1 : 0;
     return count;
   }
-  unsigned ends(unsigned number) const { return ends_[number]; }
-  int last() const { return last_; }
+  bool put_last() { return put(kTofuOperations, 8); }
+  unsigned last_ends() const { return ends_[kTofuOperations]; }
+  bool last_has_come() const { return last_ == UTOFU_SUCCESS; }
 
  private:
   utofu_vcq_id_t peer() const { return stage_.vcq[1 - own_]; }
@@ -286,21 +295,7 @@ int run_tofu(Stage& stage, int own, Look&& look) {
     if (side.ended() == kTofuOperations) stage.ended[own] = true;
     if (now_s() > end) return 10 + static_cast<int>(side.ended());
   }
-  for (unsigned tries = 1;; ++tries) {
-    if (tries > 20) return 4;
-    if (!side.put(kTofuOperations, 8)) return 5;
-    for (const double end = now_s() + kLongestS; side.ends(kTofuOperations) < tries;) {
-      look(side);
-      if (now_s() > end) return 7;
-    }
-    if (side.last() == UTOFU_SUCCESS) break;
-  }
-  stage.ready[own] = 2;
-  for (const double end = now_s() + kLongestS; stage.ready[1 - own] < 2;) {
-    look(side);
-    if (now_s() > end) return 8;
-  }
-  return 0;
+  return end_well(stage, own, side, look);
 }
 
 TEST(CycleMemory, Runs_out_in_a_look_at_an_MRQ) {
