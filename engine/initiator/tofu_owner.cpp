@@ -34,7 +34,8 @@ bool has_under_way(const Peer& peer) { return peer.outstanding != 0 || !peer.req
 /// Nobody has the name now. Whoever had it last, if there is a link to it, answers for that itself: a process that has
 /// given it up refuses, in order with what was sent before; and the death of one is told by the loss of its link, to
 /// all who have to do with it (fail_barriers_with), before anything fails because of it. The same without a link, as
-/// long as something is under way to it. Nobody remembers that this engine had a VCQ.
+/// long as something is under way to it. Nobody remembers that this engine had a VCQ: what may have been one is refused
+/// by the engine itself, behind all that it has sent to itself.
 /// @return whether there is such a process
 bool find_last_owner(Core& core, std::uint64_t id, NameOwner* owner) {
   const bool is_others = core.tofu->recall_owner(id, owner) && !(*owner == core.self);
@@ -43,7 +44,7 @@ bool find_last_owner(Core& core, std::uint64_t id, NameOwner* owner) {
   if (!is_others) *owner = NameOwner{core.self};
   owner->names = kNamesMoving;
   const Peer& last = core.peer(*owner);
-  return has_under_way(last) || (is_others && last.state != PeerState::kUnconnected);
+  return has_under_way(last) || last.state != PeerState::kUnconnected;
 }
 
 /// Takes those that an answer is for. Of one that may be remembered we would have been told if it were no longer true.
