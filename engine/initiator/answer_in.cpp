@@ -118,6 +118,7 @@ void finish_answer(Core& core, std::uint32_t operation_id, const OutstandingOper
   if (!operation.sent) return;
   report_answer(core, operation);  // First: without memory for a notice it is still to come, with the end of the link.
   --operation.peer->outstanding;
+  if (operation.kind == PacketType::kTofuGet) --operation.peer->gets_under_way;
   core.outstanding.close(operation_id);
 }
 

@@ -84,9 +84,7 @@ void note_failure(const Core& core, VirtualControlQueue& vcq, const FailedCommun
   vcq.last_failed.at_ns = core.now_ns();
 }
 
-namespace {
-
-void tell_end(Core& core, const OutstandingOperation& operation) {
+void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
   VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.tofu.vcq_handle) : nullptr;
   if (operation.fail == NiFail::kUndeliverable && core.tofu != nullptr)
     core.tofu->distrust_owner_of(operation.tofu.peer_vcq);
@@ -108,13 +106,6 @@ void tell_end(Core& core, const OutstandingOperation& operation) {
     return post_failure(core, *vcq, operation.tcq_place, notice);
   }
   post_notice(core, *vcq, notice);
-}
-
-}  // namespace
-
-void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
-  tell_end(core, operation);
-  if (operation.kind == PacketType::kTofuGet) --operation.peer->gets_under_way;
 }
 
 void receive_tofu_fault(Core& core, const Peer&, const PacketHeader& header) {

@@ -203,4 +203,28 @@ static void arm(entity_t* self, unsigned events) {
   UCX_OK(status);
 }
 
+// ---- cases ----
+
+typedef struct test_case {
+  const char* name;
+  void (*run)(void);
+} test_case_t;
+
+// Runs the case that the command line names, or the first, for 50 seconds at most.
+static int run_case(const char* program, const test_case_t* cases, unsigned count, const char* name) {
+  pair_program = program;
+  signal(SIGALRM, pair_out_of_time);
+  alarm(50);
+  open_component("tni0");
+  for (unsigned i = 0; i < count; i++) {
+    if (name == NULL || strcmp(cases[i].name, name) == 0) {
+      cases[i].run();
+      uct_md_close(md);
+      printf("%s: verified on 1\n", pair_program);
+      return 0;
+    }
+  }
+  CHECK(0, "there is no case %s", name);
+}
+
 #endif

@@ -566,23 +566,8 @@ static void run_armed(void) {
 }
 
 int main(int argc, char** argv) {
-  static const struct {
-    const char* name;
-    void (*run)(void);
-  } cases[] = {{"first", run_first},   {"pending", run_requests}, {"flush", run_flush}, {"many", run_many},
-               {"memory", run_memory}, {"closed", run_closed},    {"reuse", run_reuse}, {"armed", run_armed}};
-  const char* const name = argc > 1 ? argv[1] : "first";
-  pair_program = "uct_entities_check";
-  signal(SIGALRM, pair_out_of_time);
-  alarm(50);
-  open_component("tni0");
-  for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    if (strcmp(cases[i].name, name) == 0) {
-      cases[i].run();
-      uct_md_close(md);
-      printf("%s: verified on 1\n", pair_program);
-      return 0;
-    }
-  }
-  CHECK(0, "there is no case %s", name);
+  static const test_case_t cases[] = {{"first", run_first}, {"pending", run_requests}, {"flush", run_flush},
+                                      {"many", run_many},   {"memory", run_memory},    {"closed", run_closed},
+                                      {"reuse", run_reuse}, {"armed", run_armed}};
+  return run_case("uct_entities_check", cases, sizeof cases / sizeof cases[0], argc > 1 ? argv[1] : NULL);
 }

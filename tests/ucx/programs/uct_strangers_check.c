@@ -219,25 +219,9 @@ static void run_refused(void) {
 }
 
 int main(int argc, char** argv) {
-  static const struct {
-    const char* name;
-    void (*run)(void);
-  } cases[] = {{"counts", run_counts},  {"late", run_late},         {"answered", run_answered},
-               {"closed", run_closed},  {"replaced", run_replaced}, {"restarted", run_restarted},
-               {"refused", run_refused}};
-  const char* const name = argc > 1 ? argv[1] : "counts";
-  pair_program = "uct_strangers_check";
-  signal(SIGALRM, pair_out_of_time);
-  alarm(50);
+  static const test_case_t cases[] = {{"counts", run_counts},  {"late", run_late},         {"answered", run_answered},
+                                      {"closed", run_closed},  {"replaced", run_replaced}, {"restarted", run_restarted},
+                                      {"refused", run_refused}};
   setenv("UCX_UTOFU_SLOTS", "16", 1);
-  open_component("tni0");
-  for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    if (strcmp(cases[i].name, name) == 0) {
-      cases[i].run();
-      uct_md_close(md);
-      printf("%s: verified on 1\n", pair_program);
-      return 0;
-    }
-  }
-  CHECK(0, "there is no case %s", name);
+  return run_case("uct_strangers_check", cases, sizeof cases / sizeof cases[0], argc > 1 ? argv[1] : NULL);
 }
