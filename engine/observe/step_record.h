@@ -1,6 +1,7 @@
 #pragma once
-// What a recorder writes down, in memory that any process may read: one record a step, behind a head that says whose
-// they are. The same in the ring of the last steps and in a file of all steps.
+// What a recorder writes down, in memory that any process may read: one record a step, in a ring behind a head that
+// says whose they are. A file of all steps has a log behind the ring, into which the ring goes each time that it is
+// full.
 //
 // When you add a step: (1) add it to Step in front of kCount, (2) say here which fields it uses, (3) add its name to
 // step_name and its probe to recorder.cpp. When you change a layout: raise kStepFileVersion.
@@ -69,16 +70,18 @@ struct StepRecord {
 static_assert(sizeof(StepRecord) == 32 && std::is_trivially_copyable_v<StepRecord>);
 
 inline constexpr std::uint64_t kStepFileMagic = 0x73706574736f500aull;  ///< "\nPosteps", little endian.
-inline constexpr std::uint32_t kStepFileVersion = 1;
+inline constexpr std::uint32_t kStepFileVersion = 2;
 
-/// The first page of a file of steps; records follow. Writer: the owner, all but the atomics before the file has its
-/// name. Readers: anybody, who copies and checks.
+/// The first page of a file of steps; the ring follows, and the log. Writer: the owner, all but the atomics before the
+/// file has its name. Readers: anybody, who copies and checks.
 struct StepFileHead {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t record_bytes;  ///< sizeof(StepRecord).
-  std::uint64_t capacity;      ///< Records of a ring, in which number n lies at n modulo this; 0: all lie in order.
-  std::uint32_t nid;           ///< ProcessId of the owner.
+  std::uint64_t capacity;      ///< Records of the ring, in which number n lies at n modulo this.
+  std::uint64_t
+      log_offset;     ///< Where in the file record number 0 is kept, and all others behind it; 0: there is no log.
+  std::uint32_t nid;  ///< ProcessId of the owner.
   std::uint32_t pid;
   std::uint32_t os_pid;  ///< The owner in the kernel's numbering.
   std::int32_t rank;     ///< As the launcher says; -1: it says none.
@@ -97,6 +100,8 @@ struct StepFileHead {
   std::atomic<std::uint64_t> last_ticks;  ///< A later pair; 0: none yet. Relaxed.
   std::atomic<std::uint64_t> last_ns;
   std::atomic<std::uint64_t> lost;  ///< Steps that there was no memory for.
+  /// The first so many records are in the log. Release: they are there, and their places in the ring may be used anew.
+  std::atomic<std::uint64_t> logged;
 };
 inline constexpr std::size_t kStepHeadBytes = 4096;
 static_assert(sizeof(StepFileHead) <= kStepHeadBytes && std::is_standard_layout_v<StepFileHead>);

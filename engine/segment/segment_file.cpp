@@ -119,6 +119,23 @@ bool SegmentFile::allocate(std::uint64_t offset, std::uint64_t bytes) const {
   return fallocate_patiently(fd(), 0, offset, bytes) == 0;
 }
 
+bool SegmentFile::write(const std::byte* from, std::uint64_t offset, std::uint64_t bytes) const {
+  const NoCancellation whole;
+  const int file = fd();
+  for (int interruptions = 0; bytes > 0 && interruptions < kMaxInterruptions;) {
+    const ssize_t written = pwrite(file, from, bytes, static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) {
+      ++interruptions;
+      continue;
+    }
+    if (written <= 0) return false;
+    from += written;
+    offset += static_cast<std::uint64_t>(written);
+    bytes -= static_cast<std::uint64_t>(written);
+  }
+  return bytes == 0;
+}
+
 bool SegmentFile::clear(std::uint64_t offset, std::uint64_t bytes) const {
   return fallocate_patiently(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes) == 0;
 }

@@ -9,6 +9,7 @@
 // library in one process (dlmopen) see each other's locks, which traditional ones would hide.
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -59,6 +60,9 @@ class SegmentFile {
 
   /// Makes sure that [offset, offset + bytes) can be touched without a SIGBUS. @return false if memory is short
   bool allocate(std::uint64_t offset, std::uint64_t bytes) const;
+
+  /// Writes what is not mapped. @return false if memory is short
+  bool write(const std::byte* from, std::uint64_t offset, std::uint64_t bytes) const;
 
   /// Gives the memory of [offset, offset + bytes) back; it reads as zero afterwards.
   /// @return false if the kernel cannot

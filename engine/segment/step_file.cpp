@@ -19,8 +19,8 @@
 namespace portofu {
 namespace {
 
-/// More than kLastSteps, so that those are whole while the owner goes on writing.
-constexpr std::uint64_t kRingRecords = 2 * kLastSteps;
+constexpr std::uint64_t kRingBytes = StepFile::kRingRecords * sizeof(StepRecord);
+constexpr std::uint64_t kLogOffset = kStepHeadBytes + kRingBytes;
 
 /// Copies a text and its end; of a long one the beginning.
 template <std::size_t kBytes>
@@ -45,6 +45,12 @@ std::string file_path(const StepFileOptions& options, ProcessId self) {
   char numbers[64];
   std::snprintf(numbers, sizeof numbers, "%08x-%u-%d", self.nid, self.pid, getpid());
   return options.directory + "/" + (options.grows ? "steps-" : step_ring_prefix()) + numbers;
+}
+
+/// Beyond its limit the kernel would not refuse but send SIGXFSZ.
+bool may_grow_to(std::uint64_t bytes) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
 bool remove_ring_if_dead(const std::string& path) {
@@ -87,9 +93,8 @@ std::unique_ptr<StepFile> StepFile::create(const StepFileOptions& options, Proce
   made->file_ = std::make_unique<SegmentFile>(fd, FileOwner::kThisProcess);
   made->grows_ = options.grows;
   made->fork_generation_ = fork_generation();
-  const std::uint64_t ring_bytes = options.grows ? 0 : kRingRecords * sizeof(StepRecord);
-  const bool whole = made->take_memory(0, kStepHeadBytes, &made->head_) &&
-                     (ring_bytes == 0 || made->take_memory(kStepHeadBytes, ring_bytes, &made->window_));
+  const bool whole =
+      made->take_memory(0, kStepHeadBytes, &made->head_) && made->take_memory(kStepHeadBytes, kRingBytes, &made->ring_);
   if (!whole || !made->file_->lock()) {
     *why = system_failure("fallocate", wanted, errno);
     return nullptr;
@@ -111,7 +116,8 @@ void StepFile::fill_head(ProcessId self) {
   head.magic = kStepFileMagic;
   head.version = kStepFileVersion;
   head.record_bytes = sizeof(StepRecord);
-  head.capacity = grows_ ? 0 : kRingRecords;
+  head.capacity = kRingRecords;
+  head.log_offset = grows_ ? kLogOffset : 0;
   head.nid = self.nid;
   head.pid = self.pid;
   head.os_pid = static_cast<std::uint32_t>(getpid());
@@ -124,9 +130,7 @@ void StepFile::fill_head(ProcessId self) {
 
 /// Makes room in the file, so that nothing that is written there later meets a full file system.
 bool StepFile::take_memory(std::uint64_t offset, std::uint64_t bytes, Mapping* mapping) const {
-  rlimit limit{};
-  // Beyond this limit the kernel would not refuse but send SIGXFSZ.
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < offset + bytes) {
+  if (!may_grow_to(offset + bytes)) {
     errno = EFBIG;
     return false;
   }
@@ -136,14 +140,18 @@ bool StepFile::take_memory(std::uint64_t offset, std::uint64_t bytes, Mapping* m
 }
 
 std::span<StepRecord> StepFile::next() {
-  if (!grows_) return {reinterpret_cast<StepRecord*>(window_.at(0)), kRingRecords};
-  constexpr std::uint64_t kBytes = kWindowRecords * sizeof(StepRecord);
-  Mapping window;
-  if (!take_memory(kStepHeadBytes + windows_ * kBytes, kBytes, &window)) return {};
-  window.populate();
-  window_ = std::move(window);
-  ++windows_;
-  return {reinterpret_cast<StepRecord*>(window_.at(0)), kWindowRecords};
+  if (has_begun_ && grows_ && !log_ring()) return {};
+  has_begun_ = true;
+  return {reinterpret_cast<StepRecord*>(ring_.at(0)), kRingRecords};
+}
+
+/// Appends the ring, which is full. To write it costs a third of what it costs to map new pages of the file.
+bool StepFile::log_ring() {
+  const std::uint64_t logged = head().logged.load(std::memory_order_relaxed);
+  const std::uint64_t begin = kLogOffset + logged * sizeof(StepRecord);
+  if (!may_grow_to(begin + kRingBytes) || !file_->write(ring_.at(0), begin, kRingBytes)) return false;
+  head().logged.store(logged + kRingRecords, std::memory_order_release);
+  return true;
 }
 
 void StepFile::end() {

@@ -1,7 +1,7 @@
 #pragma once
-// The file that a recorder writes to: a ring of the last steps beside the segments, or a file of all steps that grows
-// in a directory of whoever traces. It outlives its process: a ring until the next process of this user that records
-// comes, a growing file until somebody removes it.
+// The file that a recorder writes to: a ring of the last steps beside the segments, or a ring with a log of all steps,
+// which grows, in a directory of whoever traces. It outlives its process: a ring until the next process of this user
+// that records comes, a growing file until somebody removes it.
 
 #include <cstdint>
 #include <memory>
@@ -40,20 +40,21 @@ class StepFile final : public StepMemory {
 
   const std::string& path() const { return path_; }
 
-  /// Of a growing file: records that it grows by.
-  static constexpr std::uint64_t kWindowRecords = 65536;
+  /// Of the ring: more than kLastSteps, so that those are whole while the owner goes on writing.
+  static constexpr std::uint64_t kRingRecords = 2 * kLastSteps;
 
  private:
   StepFile() = default;
   bool take_memory(std::uint64_t offset, std::uint64_t bytes, Mapping* mapping) const;
   void fill_head(ProcessId self);
+  bool log_ring();
 
   std::string path_;
   std::unique_ptr<SegmentFile> file_;  ///< Locked.
   Mapping head_;
-  Mapping window_;             ///< Records that are written now.
-  std::uint64_t windows_ = 0;  ///< Of a growing file, so far.
+  Mapping ring_;
   bool grows_ = false;
+  bool has_begun_ = false;             ///< The ring was given out.
   std::uint64_t fork_generation_ = 0;  ///< Of the owner.
   bool ended_ = false;
 };

@@ -60,20 +60,30 @@ std::string text_of(const char (&text)[kBytes]) {
   return {text, strnlen(text, kBytes)};
 }
 
-std::uint64_t count_now(const File& file) {
+/// One of the counts of a head that is perhaps being written.
+std::uint64_t count_now(const File& file, std::size_t offset) {
   std::uint64_t count = 0;
-  return file.read(offsetof(StepFileHead, count), &count, sizeof count) ? count : 0;
+  return file.read(offset, &count, sizeof count) ? count : 0;
 }
 
-/// The records of a ring that is perhaps being written: what may have been overwritten meanwhile is left out.
-void read_ring(const File& file, std::uint64_t capacity, LaneSteps* lane) {
-  std::vector<StepRecord> ring(capacity);
-  if (!file.read(kStepHeadBytes, ring.data(), capacity * sizeof(StepRecord))) return;
-  const std::uint64_t end = lane->written;
-  const std::uint64_t after = count_now(file) + 1;  // One may be half written.
-  std::uint64_t begin = end > kLastSteps ? end - kLastSteps : 0;
-  if (after > capacity) begin = std::max(begin, after - capacity);
-  for (std::uint64_t i = begin; i < end; ++i) lane->steps.push_back(ring[i % capacity]);
+/// The records of a file that is perhaps being written.
+void read_records(const File& file, const StepFileHead& head, LaneSteps* lane) {
+  std::vector<StepRecord> ring(head.capacity);
+  if (!file.read(kStepHeadBytes, ring.data(), head.capacity * sizeof(StepRecord))) return;
+  std::uint64_t begin = 0;  // What was before it in the ring, and only that, may have been overwritten meanwhile.
+  if (head.log_offset != 0) {
+    begin = count_now(file, offsetof(StepFileHead, logged));
+    const std::uint64_t room = (file.bytes() - std::min(file.bytes(), head.log_offset)) / sizeof(StepRecord);
+    lane->steps.resize(std::min(begin, room));
+    if (!file.read(head.log_offset, lane->steps.data(), lane->steps.size() * sizeof(StepRecord))) lane->steps.clear();
+    lane->written = std::max(lane->written, begin);
+    if (lane->written - begin > head.capacity) return;  // No owner wrote these numbers.
+  } else {
+    const std::uint64_t after = count_now(file, offsetof(StepFileHead, count)) + 1;  // One may be half written.
+    begin = after > head.capacity ? after - head.capacity : 0;
+    if (lane->written > kLastSteps) begin = std::max(begin, lane->written - kLastSteps);
+  }
+  for (std::uint64_t i = begin; i < lane->written; ++i) lane->steps.push_back(ring[i % head.capacity]);
 }
 
 }  // namespace
@@ -88,7 +98,7 @@ std::optional<LaneSteps> read_steps(const std::string& path, std::string* why) {
   const std::uint64_t room =
       (std::max(file.bytes(), std::uint64_t{kStepHeadBytes}) - kStepHeadBytes) / sizeof(StepRecord);
   if (head.magic != kStepFileMagic || head.version != kStepFileVersion || head.record_bytes != sizeof(StepRecord) ||
-      head.capacity > room) {
+      head.capacity == 0 || head.capacity > room) {
     *why = path + ": no file of steps of this version";
     return std::nullopt;
   }
@@ -105,12 +115,7 @@ std::optional<LaneSteps> read_steps(const std::string& path, std::string* why) {
   lane.first_realtime_ns = head.first_realtime_ns;
   lane.written = head.count.load();
   lane.lost = head.lost.load();
-  if (head.capacity != 0) {
-    read_ring(file, head.capacity, &lane);
-  } else {
-    lane.steps.resize(std::min(lane.written, room));
-    if (!file.read(kStepHeadBytes, lane.steps.data(), lane.steps.size() * sizeof(StepRecord))) lane.steps.clear();
-  }
+  read_records(file, head, &lane);
   std::erase_if(lane.steps, [](const StepRecord& record) {
     return record.step == Step::kNone || record.step >= Step::kCountOfSteps;
   });

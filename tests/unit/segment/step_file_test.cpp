@@ -28,9 +28,9 @@ void leave_dead_ring(const SegmentDirectory& directory) {
   ASSERT_EQ(in_dying_child([&] { return make(directory).release() != nullptr ? 0 : 1; }), 0);
 }
 
-std::vector<StepRecord> records_of(const std::string& path, std::size_t count) {
+std::vector<StepRecord> records_of(const std::string& path, std::uint64_t offset, std::size_t count) {
   std::ifstream file(path, std::ios::binary);
-  file.seekg(kStepHeadBytes);
+  file.seekg(static_cast<std::streamoff>(offset));
   std::vector<StepRecord> records(count);
   file.read(reinterpret_cast<char*>(records.data()), static_cast<std::streamsize>(count * sizeof(StepRecord)));
   return records;
@@ -45,6 +45,7 @@ TEST(StepFile, Head__says_whose_it_is) {
   EXPECT_EQ(head.pid, kOwner.pid);
   EXPECT_EQ(head.os_pid, static_cast<std::uint32_t>(getpid()));
   EXPECT_GT(head.capacity, kLastSteps);
+  EXPECT_EQ(head.log_offset, 0u);
   EXPECT_EQ(std::string(head.machine).size(), 36u);
   struct stat status {};
   ASSERT_EQ(stat(file->path().c_str(), &status), 0);
@@ -62,14 +63,16 @@ TEST(StepFile, Ring__gives_the_same_memory_again) {
 TEST(StepFile, Growing_file__keeps_all) {
   const SegmentDirectory directory;
   const auto file = make(directory, true);
-  EXPECT_EQ(file->head().capacity, 0u);
   Recorder recorder(*file);
-  const std::size_t count = StepFile::kWindowRecords + 10;
-  for (std::size_t i = 0; i < count; ++i) recorder.add(Step::kCount, 0, {.amount = i});
-  const auto records = records_of(file->path(), count);
-  EXPECT_EQ(records.front().amount, 0u);
-  EXPECT_EQ(records[StepFile::kWindowRecords].amount, StepFile::kWindowRecords);
-  EXPECT_EQ(records.back().amount, count - 1);
+  const StepFileHead& head = file->head();
+  const std::size_t kept = 2 * StepFile::kRingRecords;
+  for (std::size_t i = 0; i < kept + 10; ++i) recorder.add(Step::kCount, 0, {.amount = i});
+  EXPECT_EQ(head.count.load(), kept + 10);
+  ASSERT_EQ(head.logged.load(), kept);
+  const auto log = records_of(file->path(), head.log_offset, kept);
+  for (std::size_t i = 0; i < kept; ++i) ASSERT_EQ(log[i].amount, i);
+  const auto ring = records_of(file->path(), kStepHeadBytes, head.capacity);
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(ring[i].amount, kept + i);
 }
 
 TEST(StepFile, Ring__vanishes_with_its_owner_and_a_growing_file_stays) {
@@ -128,9 +131,12 @@ TEST(StepFile, Full_file_system__ends_the_recording_and_nothing_else) {
   const int result = in_small_file_system(directory, "size=3m", [&] {
     const auto file = make(directory, true);
     Recorder recorder(*file);
-    for (std::size_t i = 0; i < 3 * StepFile::kWindowRecords; ++i) recorder.add(Step::kCount, 0, {});
-    const bool one_window = file->head().count.load() == StepFile::kWindowRecords;
-    return one_window && file->head().lost.load() == 2 * StepFile::kWindowRecords ? 0 : 1;
+    const std::size_t all = 40 * StepFile::kRingRecords;
+    for (std::size_t i = 0; i < all; ++i) recorder.add(Step::kCount, 0, {});
+    const StepFileHead& head = file->head();
+    // What did not go into the log is still in the ring.
+    const bool keeps_what_counts = head.count.load() == head.logged.load() + StepFile::kRingRecords;
+    return head.logged.load() > 0 && keeps_what_counts && head.count.load() + head.lost.load() == all ? 0 : 1;
   });
   if (result == kMayNotMount) GTEST_SKIP() << "this process may not mount a file system";
   EXPECT_EQ(result, 0);
