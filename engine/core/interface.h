@@ -153,6 +153,13 @@ struct RefusedMessage {
   std::uint8_t interface_index = 0;
 };
 
+/// What did not reach its target, for onlookers: of a put that asks for no ACK nobody else is told.
+struct UndeliveredMessages {
+  ProcessId target{};       ///< Of the last one.
+  std::uint64_t at_ns = 0;  ///< When that became known.
+  std::uint64_t count = 0;  ///< 0: there was none.
+};
+
 /// Status registers; the values of ptl_sr_index_t. @spec Portals 4.3, 3.3.7
 enum class StatusRegister : std::uint8_t { kDropCount = 0, kPermissionViolations = 1, kOperationViolations = 2 };
 inline constexpr std::size_t kStatusRegisterCount = 3;
@@ -179,6 +186,7 @@ struct Interface {
   std::array<std::atomic<std::int64_t>, kStatusRegisterCount>
       status_registers{};       ///< Writer: duty. Readers: any thread.
   RefusedMessage last_refused;  ///< For onlookers.
+  UndeliveredMessages undelivered;
   /// Somebody waits for a message, which may come behind late answers: these are given whatever unexpected messages
   /// take, until they take less.
   bool is_awaited = false;

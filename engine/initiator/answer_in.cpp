@@ -137,6 +137,8 @@ void receive_acknowledgement(Core& core, const Peer& peer, std::uint32_t operati
 void fail_outstanding(Core& core, Peer& peer, NiFail fail) {
   core.outstanding.for_each([&](std::uint32_t id, OutstandingOperation& operation) {
     if (operation.peer != &peer) return;
+    Interface* const ni = core.interface(operation.interface_index);
+    if (ni != nullptr && !operation.answered) note_undelivered(core, *ni, &peer.id);
     operation.fail = fail;
     operation.silent = false;
     operation.mlength = 0;

@@ -86,6 +86,10 @@ void report_answer(Core& core, const OutstandingOperation& operation) {
   end_operation(*ni, *reply_md);
 }
 
+void note_undelivered(const Core& core, Interface& ni, const ProcessId* target) {
+  ni.undelivered = {target != nullptr ? *target : ProcessId{}, core.now_ns(), ni.undelivered.count + 1};
+}
+
 void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor, NiFail fail) {
   AnswerReport answer;
   answer.ack_req = descriptor.portals.ack_req;

@@ -41,6 +41,10 @@ void report_answer(Core& core, const OutstandingOperation& operation);
 /// @param fail  if kSegv, a failure of ours: no ACK follows a SEND that tells it (3.13.3)
 void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor, NiFail fail);
 
+/// Writes down for onlookers that an operation has not come to its target.
+/// @param target  nullptr: its rank is nobody's
+void note_undelivered(const Core& core, Interface& ni, const ProcessId* target);
+
 /// Whether anybody would notice a SEND that failed; if not, the ACK has to tell that failure.
 bool failed_send_is_noticed(const MemoryDescriptor& md);
 

@@ -108,14 +108,21 @@ void end_unopened(Core& core, Interface& ni, const Descriptor& d, NiFail fail) {
   if (is_fetching(d.type)) end_hold(ni, d.portals.get_md_handle);
 }
 
+/// Whom a descriptor is for; nullptr if its rank is nobody's.
+const ProcessId* target_of(const Interface& ni, const Descriptor& d) {
+  return ni.is_logical() ? ni.map.process_of(d.portals.target.nid) : &d.portals.target;
+}
+
 /// The request ends before all of it has left.
 void abandon(Core& core, Interface& ni, MemoryDescriptor& md, const OutgoingMessage& message, NiFail fail) {
   const Descriptor& d = message.words.request;
   const std::uint32_t operation_id = message.header().operation_id;
   OutstandingOperation* operation = operation_id != 0 ? core.outstanding.find(operation_id) : nullptr;
-  if (operation == nullptr) return end_unopened(core, ni, d, fail);
   // What has been answered is as the answer says, also if that came before its memory was given back.
-  if (operation->answered && message.sent == d.length) return finish_sending(core, ni, md, message, NiFail::kOk);
+  const bool is_over = operation != nullptr && operation->answered && message.sent == d.length;
+  if (is_over) return finish_sending(core, ni, md, message, NiFail::kOk);
+  if (fail == NiFail::kUndeliverable) note_undelivered(core, ni, target_of(ni, d));
+  if (operation == nullptr) return end_unopened(core, ni, d, fail);
   operation->fail = fail;
   operation->silent = fail == NiFail::kSegv && failed_send_is_noticed(md);  // Then no ACK follows (3.13.3).
   operation->answered = true;
@@ -228,11 +235,6 @@ void describe(const Interface& ni, const MemoryDescriptor& md, const Descriptor&
   message.may_be_lent = d.type == PacketType::kPut && (md.options & kMdVolatile) == 0;
 }
 
-/// Whom a descriptor is for; nullptr if its rank is nobody's.
-const ProcessId* target_of(const Interface& ni, const Descriptor& d) {
-  return ni.is_logical() ? ni.map.process_of(d.portals.target.nid) : &d.portals.target;
-}
-
 /// What became of a request that was to leave at once.
 enum class AtOnce : std::uint8_t {
   kDone,
@@ -301,7 +303,10 @@ void start_transfer(Core& core, Interface& ni, Descriptor& d) {
   if (at_once == AtOnce::kDone) return;
   core.spare_message.ensure();
   hold_memory(*md, is_fetching(d.type) ? reply_md : nullptr);
-  if (reach == Reach::kNever) return end_unopened(core, ni, d, NiFail::kUndeliverable);
+  if (reach == Reach::kNever) {
+    note_undelivered(core, ni, target);
+    return end_unopened(core, ni, d, NiFail::kUndeliverable);
+  }
   const bool waits = d.portals.fenced || d.portals.parts_before != 0;
   if (reach == Reach::kNow && !plain && !waits && use_published_held(core, ni, peer, *md, d)) return;
   count_request(core, d.type);

@@ -57,6 +57,7 @@ const char* finding_name(FindingKind kind) {
     case FindingKind::kEventsUnread: return "events_unread";
     case FindingKind::kOutside: return "outside";
     case FindingKind::kSearchLacks: return "search_lacks";
+    case FindingKind::kNotDelivered: return "not_delivered";
     case FindingKind::kWordHeld: return "word_held";
   }
   return "unknown";

@@ -34,6 +34,7 @@ enum class FindingKind : std::uint8_t {
   kEventsUnread,         ///< Events wait in a queue while the program looks for others.
   kOutside,              ///< A process that others wait for is in no call of the library.
   kSearchLacks,          ///< Searches of an unexpected list find nothing.
+  kNotDelivered,         ///< Operations did not come to their target.
   kWordHeld,             ///< Compare-and-swaps of a word are tried in vain: a lock, perhaps.
 };
 

@@ -142,6 +142,7 @@ bool look_at_interface(FarMemory& memory, const Interface* far, InterfacePicture
   const Copy<ProcessId> ranks = memory.copy(processes.data(), std::min(processes.size(), kMostInspected));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) picture->ranks.push_back(ranks[rank]);
   picture->last_refused = ni->last_refused;
+  picture->undelivered = ni->undelivered;
   const auto& dropped = ni->status_registers[static_cast<std::size_t>(StatusRegister::kDropCount)];
   picture->dropped = static_cast<std::uint64_t>(dropped.load(std::memory_order_relaxed));
   look_at_portals(memory, *ni, picture);

@@ -106,6 +106,7 @@ struct InterfacePicture {
   std::vector<ProcessId> ranks;  ///< Logical interfaces only: its map.
   std::uint32_t own_rank = RankMap::kNoRank;
   RefusedMessage last_refused;
+  UndeliveredMessages undelivered;
   std::uint64_t dropped = 0;  ///< PTL_SR_DROP_COUNT.
   std::vector<PortalPicture> portals;
   std::vector<CounterPicture> counters;

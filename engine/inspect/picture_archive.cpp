@@ -95,8 +95,9 @@ void carry(Archive& archive, CounterPicture& counter) {
 
 template <class Archive>
 void carry(Archive& archive, InterfacePicture& ni) {
-  auto& [index, ranks, own_rank, last_refused, dropped, portals, counters, queues, descriptors] = ni;
-  go_through(archive, index, ranks, own_rank, last_refused, dropped, portals, counters, queues, descriptors);
+  auto& [index, ranks, own_rank, last_refused, undelivered, dropped, portals, counters, queues, descriptors] = ni;
+  go_through(archive, index, ranks, own_rank, last_refused, undelivered, dropped, portals, counters, queues,
+             descriptors);
 }
 
 template <class Archive>
@@ -131,6 +132,7 @@ void move_times(std::vector<ProcessPicture>& processes, std::uint64_t later) {
     for (VcqPicture& vcq : process.core.vcqs) move(vcq.last_failed.at_ns);
     for (InterfacePicture& ni : process.core.interfaces) {
       move(ni.last_refused.at_ns);
+      move(ni.undelivered.at_ns);
       for (PortalPicture& portal : ni.portals) move(portal.disabled_since_ns);
     }
   }

@@ -1,4 +1,4 @@
-// Messages that found no place: unexpected headers, refusals, disabled portal table entries, full queues.
+// Messages that found no place, or no target: unexpected headers, refusals, disabled portal table entries, full queues.
 
 #include <algorithm>
 #include <bit>
@@ -262,6 +262,25 @@ void find_astray(const JobView& job, const ProcessPicture& process, std::vector<
   findings->push_back(std::move(finding));
 }
 
+/// What an interface has sent to a process that is not there. Only an ACK, or a counter, tells its program.
+void find_undelivered(const JobView& job, const ProcessPicture& process, const InterfacePicture& ni,
+                      std::vector<Finding>* findings) {
+  const UndeliveredMessages& undelivered = ni.undelivered;
+  if (undelivered.count == 0 || !job.anybody_waits()) return;
+  Finding finding;
+  finding.kind = FindingKind::kNotDelivered;
+  finding.where = process.id();
+  finding.object = kind_text(ni);
+  finding.other = undelivered.target;
+  const std::string target = job.name(undelivered.target);
+  finding.sentence = "operations of " + job.name(process.id()) + interface_text(process, ni) +
+                     " that did not come to their target: " + std::to_string(undelivered.count) + "; the last, " +
+                     ago_text(undelivered.at_ns) + ", was for " + target;
+  if (job.is_gone(undelivered.target))
+    finding.sentence += ", and no process has that PID now: it has ended, has closed its interface, or has not begun";
+  findings->push_back(std::move(finding));
+}
+
 const char* cause_text(DisabledBy by) {
   switch (by) {
     case DisabledBy::kProgram: return "by the program";
@@ -307,6 +326,7 @@ void find_unmatched(const JobView& job, std::vector<Finding>* findings) {
         find_search(job, process, ni, portal, findings);
       }
       find_refusal(job, process, ni, findings);
+      find_undelivered(job, process, ni, findings);
       find_disabled(job, process, ni, findings);
     }
   }

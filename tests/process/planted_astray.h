@@ -41,6 +41,23 @@ namespace portofu {
   PlantedRank::stay();
 }
 
+/// Rank 0 sends to a PID that nobody has what rank 1 waits for.
+[[noreturn]] inline void play_nobody(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) rank.post(0x10, 0);
+  rank.pmi.barrier();
+  ptl_process_t target = rank.id_of(1);
+  if (bad) target.phys.pid = 333;
+  const unsigned int silent = PTL_MD_EVENT_SEND_DISABLE;
+  std::uint64_t word = 0;
+  const ptl_md_t described{&word, sizeof word, silent, PTL_EQ_NONE, PTL_CT_NONE};
+  ptl_handle_md_t md = PTL_INVALID_HANDLE;
+  if (PtlMDBind(rank.ni, &described, &md) != PTL_OK) std::_Exit(86);
+  if (rank.pmi.rank == 0) PtlPut(md, 0, 8, PTL_NO_ACK_REQ, target, PlantedRank::kPt, 0x10, 0, nullptr, 0);
+  if (rank.pmi.rank == 1) rank.wait(rank.arrived, 1);
+  PlantedRank::stay();
+}
+
 /// Of two counters of rank 0 each is to be raised by what waits for the other.
 [[noreturn]] inline void play_counters(bool bad) {
   PlantedRank rank(bad);
@@ -269,6 +286,7 @@ inline int play_any_planted(const std::string& role) {
   const std::string name = role.substr(0, role.find(' '));
   if (name == "interface") play_interface(bad);
   if (name == "other_rank") play_other_rank(bad);
+  if (name == "nobody") play_nobody(bad);
   if (name == "counters") play_counters(bad);
   if (name == "uncounted") play_uncounted(bad);
   if (name == "search_taken") play_search_taken(bad);

@@ -87,6 +87,8 @@ TEST_F(AnswerInTest, Acknowledgement__that_never_comes_fails_ACK_alone) {
   const Event ack = next_event();
   EXPECT_EQ(ack.type, EventKind::kAck);
   EXPECT_EQ(ack.ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(ni.undelivered.count, 1u);
+  EXPECT_EQ(ni.undelivered.target, kPeer);
 }
 
 TEST_F(AnswerInTest, Twice__the_second_is_refused) {

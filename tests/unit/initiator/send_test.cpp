@@ -183,6 +183,8 @@ TEST_F(SendTest, Unreachable__is_told_at_once) {
     EXPECT_EQ(md().pending, 0u);
   }
   EXPECT_EQ(counted(Counter::kPutsSent) + counted(Counter::kGetsSent), 0u);
+  EXPECT_EQ(ni.undelivered.count, 4u) << "for who asks later";
+  EXPECT_EQ(ni.undelivered.target, kPeer);
 }
 
 TEST_F(SendTest, Connecting__requests_wait_in_order_or_end_when_the_time_is_over) {
@@ -205,6 +207,8 @@ TEST_F(SendTest, Connecting__requests_wait_in_order_or_end_when_the_time_is_over
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
   EXPECT_EQ(waiting(), 0u);
   EXPECT_EQ(md().pending, 0u);
+  EXPECT_EQ(ni.undelivered.count, 1u) << "the others have left";
+  EXPECT_EQ(ni.undelivered.at_ns, now_ns);
 }
 
 TEST_F(SendTest, Descriptor_that_is_gone_or_released__does_nothing) {

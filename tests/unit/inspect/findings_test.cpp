@@ -17,7 +17,7 @@ TEST(Findings, Bits__are_told_as_ranges) {
 }
 
 TEST(Findings, Names__are_all_there) {
-  for (int kind = 0; kind <= static_cast<int>(FindingKind::kOutside); ++kind)
+  for (int kind = 0; kind <= static_cast<int>(FindingKind::kWordHeld); ++kind)
     EXPECT_STRNE(finding_name(static_cast<FindingKind>(kind)), "unknown") << kind;
 }
 

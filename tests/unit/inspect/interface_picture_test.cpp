@@ -115,6 +115,13 @@ TEST_F(InterfacePictureTest, Message__that_was_refused_last_is_seen) {
   EXPECT_EQ(seen.last_refused.at_ns, 55u);
 }
 
+TEST_F(InterfacePictureTest, What_was_not_delivered__is_seen) {
+  ni.undelivered = {kPeer, 55, 3};
+  EXPECT_EQ(look().undelivered.count, 3u);
+  EXPECT_EQ(look().undelivered.target, kPeer);
+  EXPECT_EQ(look().undelivered.at_ns, 55u);
+}
+
 TEST_F(InterfacePictureTest, Flow_control__is_seen_with_its_time_and_cause) {
   close_interface(kMatchingPhysical);
   Interface& own = open_interface(kMatchingPhysical);

@@ -124,6 +124,23 @@ TEST_F(UnmatchedFindings, Refusals__are_told_while_somebody_waits) {
   EXPECT_EQ(find().size(), 1u) << "it may have been meant for a third process";
 }
 
+TEST_F(UnmatchedFindings, Operations__that_reached_nobody_are_told_with_whom_they_were_for) {
+  interface_in(job_[0]).undelivered = {{kJobNid, 333}, 1, 4};
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kNotDelivered);
+  EXPECT_EQ(found[0].where, job_id(0));
+  EXPECT_EQ(found[0].other, (ProcessId{kJobNid, 333}));
+  EXPECT_TRUE(found[0].sentence.starts_with("operations of rank 0 that did not come to their target: 4; the last, "))
+      << found[0].sentence;
+  EXPECT_NE(found[0].sentence.find(" was for PID 333, and no process has that PID now"), std::string::npos)
+      << found[0].sentence;
+  interface_in(job_[0]).undelivered.target = job_id(2);
+  EXPECT_TRUE(find()[0].sentence.ends_with(" was for rank 2")) << find()[0].sentence;
+  target_.polls = false;
+  EXPECT_TRUE(find().empty());
+}
+
 TEST_F(UnmatchedFindings, Entry__without_room_that_does_not_truncate_is_told_with_its_room) {
   EntryPicture& entry = add_entry(portal(), 0x10);
   entry.length = 64;
