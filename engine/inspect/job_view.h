@@ -83,6 +83,16 @@ const char* expected_at(const EntryPicture& entry);
 /// The interface of a handle. @return nullptr if it was not seen
 const InterfacePicture* interface_of(const ProcessPicture& process, Handle handle);
 
+/// Compare-and-swaps of a word that one process tries again and again, in vain.
+struct HeldWord {
+  const WordUse* use;     ///< By whoever tries.
+  ProcessId who;          ///< The same one.
+  ProcessId holder;       ///< Who has changed the word last; {0, 0}: nobody that is known.
+  std::uint64_t changed;  ///< WordUse::changed of `holder`.
+};
+/// @param owner  in whose memory the words are
+std::vector<HeldWord> held_words_of(const ProcessPicture& owner);
+
 // Each adds what it finds.
 void find_unmatched(const JobView& job, std::vector<Finding>* findings);  ///< Headers, refusals, disabled entries.
 void find_full_queues(const JobView& job, std::vector<Finding>* findings);

@@ -32,6 +32,7 @@ bool has_unfinished_to(const ProcessPicture& process, ProcessId id) {
 WaitGraph::WaitGraph(const JobView& job) : job_(job) {
   for (std::size_t i = 0; i < job.processes().size(); ++i) places_[process_key(job.processes()[i].id())] = i;
   for (std::size_t i = 0; i < job.processes().size(); ++i) add_edges_of(i);
+  for (const ProcessPicture& owner : job.processes()) add_locks(owner);
 }
 
 bool WaitGraph::awaits(std::size_t place, const InterfacePicture& from, const TriggerPicture& trigger) const {
@@ -98,6 +99,14 @@ void WaitGraph::add_gates(std::size_t from) {
     const bool has_begun = gate.is_start ? gate.started : gate.has_signal;
     if (lacks && has_begun)
       add(from, job_.owner_of_gate(gate.remote_source), {"a packet of a barrier gate", gate.rounds_passed});
+  }
+}
+
+/// Words in the memory of a process that others compare and swap in vain, because somebody has changed them.
+void WaitGraph::add_locks(const ProcessPicture& owner) {
+  for (const HeldWord& held : held_words_of(owner)) {
+    const std::size_t* const from = place_of(held.who);
+    if (from != nullptr) add(*from, held.holder, {"a lock", held.changed});
   }
 }
 

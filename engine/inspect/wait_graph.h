@@ -45,6 +45,7 @@ class WaitGraph {
   void add_sources(std::size_t from, WaitKind kind, Handle handle);
   void add_polled(std::size_t from);
   void add_gates(std::size_t from);
+  void add_locks(const ProcessPicture& owner);
   void add(std::size_t from, ProcessId to, const Edge& edge);
 
   /// An entry that a process waits at.

@@ -34,23 +34,31 @@ const WordUse* last_change(const ProcessPicture& owner, const SwappedWord& word)
 
 }  // namespace
 
+std::vector<HeldWord> held_words_of(const ProcessPicture& owner) {
+  std::vector<HeldWord> held;
+  for (const WordPicture& tried : owner.core.words) {
+    if (!tried.goes_on) continue;
+    const WordUse* const last = last_change(owner, tried.use.word);
+    held.push_back({&tried.use, initiator_of(owner, tried.use),
+                    last != nullptr ? initiator_of(owner, *last) : ProcessId{}, last != nullptr ? last->changed : 0});
+  }
+  return held;
+}
+
 void find_held_words(const JobView& job, std::vector<Finding>* findings) {
   for (const ProcessPicture& owner : job.processes()) {
-    for (const WordPicture& tried : owner.core.words) {
-      if (!tried.goes_on) continue;
-      const WordUse* const last = last_change(owner, tried.use.word);
-      const ProcessId who = initiator_of(owner, tried.use);
+    for (const HeldWord& held : held_words_of(owner)) {
       Finding finding;
       finding.kind = FindingKind::kWordHeld;
-      finding.where = who;
-      finding.object = word_text(tried.use.word) + " of " + job.name(owner.id());
-      finding.progress = last != nullptr ? last->changed : 0;
-      finding.sentence = job.name(who) + " has tried " + since_text(tried.use.since_ns) + " to compare and swap " +
-                         finding.object + ", and finds another value each time";
-      if (last != nullptr) {
-        finding.other = initiator_of(owner, *last);
+      finding.where = held.who;
+      finding.object = word_text(held.use->word) + " of " + job.name(owner.id());
+      finding.other = held.holder;
+      finding.progress = held.changed;
+      finding.sentence = job.name(held.who) + " has tried " + since_text(held.use->since_ns) + " to compare and swap " +
+                         finding.object + ", and has found another value " + std::to_string(held.use->vain) + " times";
+      if (held.changed != 0) {
         finding.sentence += "; the last atomic operation that changed it was one of " +
-                            (finding.other == who ? "its own" : job.name(finding.other));
+                            (held.holder == held.who ? "its own" : job.name(held.holder));
       }
       findings->push_back(std::move(finding));
     }

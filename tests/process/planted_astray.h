@@ -130,6 +130,32 @@ namespace portofu {
   PlantedRank::stay();
 }
 
+/// Each rank takes the lock in its own memory, and then that of the other one.
+[[noreturn]] inline void play_locks(bool bad) {
+  PlantedRank rank(bad);
+  std::array<std::uint64_t, 2> words{};  // What is there, what shall be there.
+  const ptl_md_t described{words.data(), sizeof words, PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE, rank.answered};
+  ptl_handle_md_t md = PTL_INVALID_HANDLE;
+  if (PtlMDBind(rank.ni, &described, &md) != PTL_OK) std::_Exit(86);
+  rank.post(0x10, -1, PTL_PRIORITY_LIST, PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE);
+  ptl_size_t replies = 0;
+  const auto swap = [&](int owner, std::uint64_t from, std::uint64_t to) {
+    words[1] = to;
+    ptl_ct_event_t event{};
+    PtlSwap(md, 0, md, 8, 8, rank.id_of(owner), PlantedRank::kPt, 0x10, 8, nullptr, 0, &from, PTL_CSWAP, PTL_UINT64_T);
+    PtlCTWait(rank.answered, ++replies, &event);
+    return words[0] == from;
+  };
+  for (int turn = 0; turn < 2; ++turn) {
+    rank.pmi.barrier();
+    if (bad && turn == 1) print_ready();
+    const int owner = bad ? (rank.pmi.rank + turn) % 2 : turn;
+    while (!swap(owner, 0, 1)) continue;
+    if (!bad) swap(owner, 1, 0);
+  }
+  PlantedRank::stay();
+}
+
 /// Rank 1 waits for a message of rank 0, while another thread of it has much to do with rank 2.
 [[noreturn]] inline void play_busy_thread(bool bad) {
   PlantedRank rank(bad);
@@ -291,6 +317,7 @@ inline int play_any_planted(const std::string& role) {
   if (name == "uncounted") play_uncounted(bad);
   if (name == "search_taken") play_search_taken(bad);
   if (name == "lock") play_lock(bad);
+  if (name == "locks") play_locks(bad);
   if (name == "busy_thread") play_busy_thread(bad);
   if (name == "steps") play_steps(bad);
   if (name == "other_tcq") play_other_tcq(bad);

@@ -366,6 +366,7 @@ constexpr Astray kAstray[] = {
     {"uncounted", 2, "nothing_counts", 0, -1, "names it, but with none of PTL_MD_EVENT_CT_SEND, _ACK and _REPLY"},
     {"search_taken", 2, "search_lacks", 1, -1, "an entry is posted there that takes such messages (bits 0x10, ignore"},
     {"lock", 3, "word_held", 2, 1, "the word at offset 8 of portal table entry 4, bits 0x10 of rank 0"},
+    {"locks", 2, "circle", 0, -1, "rank 0 waits for a lock of rank 1, which waits for a lock of rank 0: a circle of 2"},
     {"busy_thread", 3, "counter_lacks", 1, 0, "; it counts messages at portal table entry 4 with bits 0x10 of rank 0"},
     {"steps", 2, "session_lacks", 1, -1,
      "of rank 1, which is not in session mode, has got steps: 1, the last of rank 0"},

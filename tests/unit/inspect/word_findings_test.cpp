@@ -31,7 +31,21 @@ TEST_F(WordFindings, Who_tries_in_vain__is_told_with_who_has_changed_the_word_la
 
 TEST_F(WordFindings, Own_lock__that_is_taken_once_more_is_told) {
   job_[0].core.words[1].use.changed = 8;
-  EXPECT_TRUE(find()[0].sentence.ends_with("was one of its own")) << find()[0].sentence;
+  EXPECT_TRUE(
+      find()[0].sentence.ends_with(", and has found another value 9 times; the last atomic operation that "
+                                   "changed it was one of its own"))
+      << find()[0].sentence;
+}
+
+TEST_F(WordFindings, Locks__that_two_have_taken_crosswise_are_a_circle) {
+  EXPECT_TRUE(found_in(job_, find_circles).empty()) << "rank 1 waits for nobody";
+  job_[1].core.words.push_back({{kWord, job_id(2), 0, 0, 4}, false});
+  job_[1].core.words.push_back({{kWord, job_id(1), 9, 1, 2}, true});
+  const std::vector<Finding> found = found_in(job_, find_circles);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].sentence, "rank 1 waits for a lock of rank 2, which waits for a lock of rank 1: a circle of 2");
+  job_[1].core.words[0].use.changed = 5;
+  EXPECT_TRUE(keep_lasting(found, found_in(job_, find_circles)).empty()) << "one has been given on";
 }
 
 TEST_F(WordFindings, Word__that_changes_between_two_looks_is_not_told) {
