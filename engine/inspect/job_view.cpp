@@ -130,7 +130,7 @@ Feeders feeders_of_queue(const ProcessPicture& process, const InterfacePicture& 
   const bool is_fabric = ni.index == kFabricInterface;  // Whose entries tell in ways of their own.
   for (const PortalPicture& portal : ni.portals) {
     if (portal.eq_handle != queue) continue;
-    if (portal.priority.items.empty()) feeders.portals.push_back(&portal);
+    if (portal.priority.items.empty() && feeders.bare_portal == nullptr) feeders.bare_portal = &portal;
     for (const EntryPicture& entry : portal.priority.items) {
       if (!is_fabric && !logs(entry)) {
         feeders.mute_entry = &entry;

@@ -51,10 +51,11 @@ class JobView {
 /// What counts at a counter, or raises events in a queue, of one process.
 struct Feeders {
   std::vector<const EntryPicture*> entries;   ///< Of the priority lists.
-  std::vector<const PortalPicture*> portals;  ///< Of `entries`, each; of a queue: those that log there.
+  std::vector<const PortalPicture*> portals;  ///< Of `entries`, each.
   std::vector<const DescriptorPicture*> descriptors;
   std::vector<const CounterPicture*> triggered_by;     ///< Counters whose operations raise this one.
   bool overflow = false;                               ///< An entry of an overflow list counts there.
+  const PortalPicture* bare_portal = nullptr;          ///< Logs to the queue, and has no entry.
   const EntryPicture* mute_entry = nullptr;            ///< Names the counter or queue, and never tells it of a message.
   const PortalPicture* mute_portal = nullptr;          ///< Of `mute_entry`.
   const DescriptorPicture* mute_descriptor = nullptr;  ///< Names the counter, and never raises it.

@@ -283,11 +283,11 @@ class QueueWait {
               {}};
     const std::string ack = std::string("no operation waits for an answer: ") + kWasAckAskedFor +
                             "; PTL_CT_ACK_REQ and PTL_OC_ACK_REQ make no event";
-    if (feeders.portals.empty())
+    if (feeders.bare_portal == nullptr)
       return {0, FindingKind::kNoAnswerDue, "no portal table entry logs there, and " + ack, {}};
     return {1,
             FindingKind::kNoAnswerDue,
-            "portal table entry " + std::to_string(feeders.portals.front()->pt_index) +
+            "portal table entry " + std::to_string(feeders.bare_portal->pt_index) +
                 " logs there, where no entry is posted" + (feeders.descriptors.empty() ? "" : ", and " + ack),
             {}};
   }

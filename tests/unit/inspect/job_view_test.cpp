@@ -55,14 +55,29 @@ TEST(JobView, Feeders__of_a_counter_are_entries_descriptors_and_triggers) {
 
 TEST(JobView, Feeders__of_a_queue_are_portal_table_entries_and_descriptors) {
   std::vector<ProcessPicture> job = made_up_job(1);
-  EXPECT_TRUE(feeders_of(job[0], interface_in(job[0]), WaitKind::kEventQueue, kJobQueue).portals.empty());
+  EXPECT_TRUE(feeders_of(job[0], interface_in(job[0]), WaitKind::kEventQueue, kJobQueue).bare_portal == nullptr);
   PortalPicture& portal = add_portal(job[0], 4);
   portal.eq_handle = kJobQueue;
-  EXPECT_EQ(feeders_of(job[0], interface_in(job[0]), WaitKind::kEventQueue, kJobQueue).portals.size(), 1u);
+  EXPECT_EQ(feeders_of(job[0], interface_in(job[0]), WaitKind::kEventQueue, kJobQueue).bare_portal, &portal);
   add_entry(portal, 1).options = kEntryEventCommDisable;
   const Feeders feeders = feeders_of(job[0], interface_in(job[0]), WaitKind::kEventQueue, kJobQueue);
   EXPECT_TRUE(feeders.entries.empty());
   EXPECT_EQ(feeders.mute_portal, &portal);
+}
+
+TEST(JobView, Entry__is_where_it_is_posted_though_others_of_its_queue_have_none) {
+  std::vector<ProcessPicture> job = made_up_job(1);
+  for (std::uint32_t index = 4; index < 8; ++index) add_portal(job[0], index).eq_handle = kJobQueue;
+  add_entry(interface_in(job[0]).portals[1], 1);
+  add_entry(interface_in(job[0]).portals[3], 1).options = kEntryUseOnce;
+  Feeders feeders = feeders_of(job[0], interface_in(job[0]), WaitKind::kEventQueue, kJobQueue);
+  ASSERT_EQ(feeders.portals.size(), feeders.entries.size());
+  ASSERT_EQ(feeders.portals.size(), 2u);
+  EXPECT_EQ(feeders.portals[0]->pt_index, 5u);
+  EXPECT_EQ(feeders.portals[1]->pt_index, 7u);
+  feeders.keep_used_once();
+  ASSERT_EQ(feeders.portals.size(), 1u);
+  EXPECT_EQ(feeders.portals[0]->pt_index, 7u);
 }
 
 TEST(JobView, Entries__of_libfabric_tell_without_options) {
