@@ -83,18 +83,11 @@ void PortalsChecker::starts(const Interface& ni, const MemoryDescriptor& md, con
     started.reply_queue = reply_md->eq_handle != 0 ? ni.eqs.find(reply_md->eq_handle) : nullptr;
   const bool counts_send = d.type != PacketType::kGet && (md.options & kMdEventCtSend) != 0;
   const bool counts_ack = transfer.ack_req != AckRequest::kNone && (md.options & kMdEventCtAck) != 0;
-  const bool counts_reply = d.type == PacketType::kGet && (md.options & kMdEventCtReply) != 0;
-  if (md.ct_handle != 0 && (counts_send || counts_ack || counts_reply)) started.counter = ni.cts.find(md.ct_handle);
+  if (counts_send || counts_ack) started.counts[0] = count_at(ni, md);
+  if (fetches && reply_md != nullptr && (reply_md->options & kMdEventCtReply) != 0)
+    started.counts[1] = count_at(ni, *reply_md);
   const bool is_told = started.tells_end || started.tells_ack || started.reply_queue != nullptr;
-  if (!is_told && started.counter == nullptr) return;  // Nobody can say when the program knows.
-  if (started.counter != nullptr) {
-    const auto counts_there = [&](const Started& other) { return other.counter == started.counter; };
-    std::uint64_t& counted = counted_[started.counter];
-    if (std::ranges::none_of(started_, counts_there)) counted = started.counter->success();
-    ++counted;
-    // A target that cuts a message says so by fewer bytes, so one byte may be all of it.
-    started.reached = (md.options & kMdEventCtBytes) != 0 ? started.counter->success() + 1 : counted;
-  }
+  if (!is_told && !started.is_counted()) return;  // Nobody can say when the program knows.
   // A volatile source is free when the call returns, if it is short (3.10.1).
   const bool is_volatile = (md.options & kMdVolatile) != 0 && d.length <= ni.limits.max_volatile_size;
   if (d.type != PacketType::kGet && !is_volatile)
@@ -106,6 +99,18 @@ void PortalsChecker::starts(const Interface& ni, const MemoryDescriptor& md, con
   }
   check_early_use(started);
   started_.push_back(std::move(started));
+}
+
+/// One more end that the counter of an MD is to count.
+PortalsChecker::Counted PortalsChecker::count_at(const Interface& ni, const MemoryDescriptor& md) {
+  const CountingEvent* const counter = md.ct_handle != 0 ? ni.cts.find(md.ct_handle) : nullptr;
+  if (counter == nullptr) return {};
+  const auto counts_there = [counter](const Started& other) { return other.is_counted_at(counter); };
+  std::uint64_t& counted = counted_[counter];
+  if (std::ranges::none_of(started_, counts_there)) counted = counter->success();
+  ++counted;
+  // A target that cuts a message says so by fewer bytes, so one byte may be all of it.
+  return {counter, (md.options & kMdEventCtBytes) != 0 ? counter->success() + 1 : counted};
 }
 
 /// An acknowledgment that no event queue and no counter of the MD hears of costs a packet and tells nobody.
@@ -123,7 +128,7 @@ void PortalsChecker::check_ack(const MemoryDescriptor& md, const Descriptor& d) 
 void PortalsChecker::check_early_use(const Started& started) {
   if (started.source.begin() == nullptr) return;
   for (const Started& other : started_) {
-    if (other.reply_queue == nullptr && other.counter == nullptr) continue;
+    if (other.reply_queue == nullptr && !other.is_counted()) continue;
     if (!other.destination.overlaps(started.source.begin(), started.source.bytes())) continue;
     log_.tell({"buffer_used_early", started.call,
                md_text(started.md_handle, started.local_offset, started.source.bytes()), kEvents,
@@ -145,7 +150,7 @@ void PortalsChecker::check_overlap(const MemoryDescriptor& md, const MemoryDescr
              "give each its own memory"});
 }
 
-/// The program knows from now on that the source of a transfer is free.
+/// The program knows from now on that the source of a transfer is free, or cannot learn it any more.
 void PortalsChecker::learns(std::list<Started>::iterator started) {
   if (const auto change = started->source.find_change()) {
     log_.tell({"source_changed", started->call,
@@ -213,12 +218,21 @@ void PortalsChecker::check_room(const EventQueue& queue) {
              "ask for more room, or read events more often"});
 }
 
-void PortalsChecker::reads_count(const CountingEvent* counter, std::uint64_t success, std::uint64_t failure) {
+template <class IsIt>
+void PortalsChecker::learns_of_all(IsIt is_it) {
   for (auto started = started_.begin(); started != started_.end();) {
     const auto next = std::next(started);
-    if (started->counter == counter && (failure != 0 || success >= started->reached)) learns(started);
+    if (is_it(*started)) learns(started);
     started = next;
   }
+}
+
+void PortalsChecker::reads_count(const CountingEvent* counter, std::uint64_t success, std::uint64_t failure) {
+  learns_of_all([&](const Started& started) {
+    return std::ranges::any_of(started.counts, [&](const Counted& count) {
+      return count.counter == counter && (failure != 0 || success >= count.reached);
+    });
+  });
   const auto places = counted_places_.find(counter);
   if (places == counted_places_.end() || (success == 0 && failure == 0)) return;
   for (auto& [queue, unread] : unread_) {
@@ -241,12 +255,13 @@ void PortalsChecker::releases(const MemoryDescriptor& md) {
     return started.md_handle == md.handle && (started.tells_end || started.reply_queue != nullptr);
   };
   const auto open = std::ranges::find_if(started_, is_open);
-  if (md.pending == 0 && open == started_.end()) return;
   const char* const call = open != started_.end() ? open->call : "a transfer";
-  log_.tell({"md_released_in_use", "PtlMDRelease", "MD " + hex_text(md.handle), "Portals 4.3, 3.10.4",
-             std::string(call) + " uses it, and the program has not read its SEND or REPLY",
-             "release it when SEND or REPLY of all its operations has been read"});
-  std::erase_if(started_, [&](const Started& started) { return started.md_handle == md.handle; });
+  const bool is_used = md.pending != 0 || open != started_.end();
+  if (is_used)
+    log_.tell({"md_released_in_use", "PtlMDRelease", "MD " + hex_text(md.handle), "Portals 4.3, 3.10.4",
+               std::string(call) + " uses it, and the program has not read its SEND or REPLY",
+               "release it when SEND or REPLY of all its operations has been read"});
+  learns_of_all([&](const Started& started) { return started.md_handle == md.handle; });
 }
 
 void PortalsChecker::tell_unread(const EventQueue& queue, Handle eq_handle, const char* call) {
@@ -276,8 +291,7 @@ void PortalsChecker::frees(const Interface& ni, Handle eq_handle, EventQueue& qu
                users + " still logs there: further events go nowhere", "free the portal table entry first"});
   }
   unread_.erase(&queue);
-  std::erase_if(started_,
-                [&](const Started& started) { return started.queue == &queue || started.reply_queue == &queue; });
+  learns_of_all([&](const Started& started) { return started.queue == &queue || started.reply_queue == &queue; });
 }
 
 void PortalsChecker::frees(Interface& ni, Handle ct_handle, const CountingEvent& counter) {
@@ -294,7 +308,7 @@ void PortalsChecker::frees(Interface& ni, Handle ct_handle, const CountingEvent&
   }
   counted_.erase(&counter);
   counted_places_.erase(&counter);
-  std::erase_if(started_, [&](const Started& started) { return started.counter == &counter; });
+  learns_of_all([&](const Started& started) { return started.is_counted_at(&counter); });
 }
 
 void PortalsChecker::allocates_portal(std::uint32_t pt_index) {
@@ -341,7 +355,7 @@ void PortalsChecker::closes(Interface& ni, const char* call) {
                "receive every message that is sent, or search and delete it"});
   }
   tell_left("portal table entries", count, first, "Portals 4.3, 3.7.2");
-  started_.clear();
+  learns_of_all([&](const Started& started) { return ni.mds.find(started.md_handle) == started.md; });
   counted_.clear();
   counted_places_.clear();
   unread_.clear();

@@ -52,6 +52,11 @@ class PortalsChecker {
   void look(Core& core);
 
  private:
+  /// What counts an end of a transfer.
+  struct Counted {
+    const CountingEvent* counter;  ///< nullptr: nothing does.
+    std::uint64_t reached;         ///< The counter has counted it from this value on.
+  };
   /// A transfer whose end the program does not know yet.
   struct Started {
     const char* call;
@@ -60,9 +65,12 @@ class PortalsChecker {
     Handle md_handle;
     const EventQueue* queue;        ///< Where SEND and ACK go; nullptr: nowhere.
     const EventQueue* reply_queue;  ///< Where REPLY goes.
-    const CountingEvent* counter;   ///< Which counts its end; nullptr: none does.
-    std::uint64_t reached;          ///< The counter has counted it from this value on.
+    std::array<Counted, 2> counts;  ///< Of its SEND or ACK; of its REPLY.
     void* user_ptr;
+    bool is_counted() const { return counts[0].counter != nullptr || counts[1].counter != nullptr; }
+    bool is_counted_at(const CountingEvent* counter) const {
+      return counts[0].counter == counter || counts[1].counter == counter;
+    }
     bool tells_end;           ///< SEND or REPLY is posted.
     bool tells_ack;           ///< So is ACK.
     Fingerprint source;       ///< Of a get: none.
@@ -90,6 +98,10 @@ class PortalsChecker {
   }
 
   void learns(std::list<Started>::iterator started);
+  /// The same of all that are it.
+  template <class IsIt>
+  void learns_of_all(IsIt is_it);
+  Counted count_at(const Interface& ni, const MemoryDescriptor& md);
   void learns(Arrived& arrived, const char* call);
   void look_at(const Interface& ni, const EventQueue& queue);
   void arrives(Unread& unread, const Interface& ni, const Event& event);

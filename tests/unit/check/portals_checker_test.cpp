@@ -91,13 +91,68 @@ TEST_F(PortalsCheckerTest, Counter__frees_what_it_has_counted) {
   const CountingEvent* counter = ni.cts.find(ct);
   start(md, 0);
   start(md, 8);
-  memory[8] = std::byte{1};
+  memory[8] ^= std::byte{1};
   checker.reads_count(counter, 1, 0);
   EXPECT_TRUE(found.is_empty()) << "the second is not known to be over: " << found.text();
-  memory[0] = std::byte{1};
+  memory[0] ^= std::byte{1};
   checker.reads_count(counter, 2, 0);
   EXPECT_TRUE(found.has("bytes 8 to 15")) << found.text();
   EXPECT_FALSE(found.has("bytes 0 to 7")) << found.text();
+}
+
+// Only SEND, ACK and their counts tell that a source is free (2.6), and this program has read none of them.
+TEST_F(PortalsCheckerTest, Source_whose_count_is_never_read__is_judged_when_it_cannot_be_read_any_more) {
+  MemoryDescriptor& unchanged = md_with(kMdEventCtSend, 0, ct);
+  start(unchanged, 0);
+  checker.releases(unchanged);
+  EXPECT_TRUE(found.is_empty()) << found.text();
+  MemoryDescriptor& md = md_with(kMdEventCtSend, 0, ct);
+  Interface& other = open_interface(kMatchingLogical);
+  start(md, 0);
+  memory[0] ^= std::byte{1};
+  checker.closes(other, "PtlNIFini");
+  EXPECT_FALSE(found.has("source_changed")) << "of another interface: " << found.text();
+  checker.frees(ni, ct, *ni.cts.find(ct));
+  EXPECT_TRUE(found.has("bytes 0 to 7")) << found.text();
+  start(md, 16);
+  memory[16] ^= std::byte{1};
+  checker.releases(md);
+  EXPECT_TRUE(found.has("bytes 16 to 23")) << found.text();
+  start(md_with(kMdEventCtSend, 0, ct), 24);
+  memory[24] ^= std::byte{1};
+  checker.closes(ni, "PtlNIFini");
+  EXPECT_TRUE(found.has("bytes 24 to 31")) << found.text();
+}
+
+// 3.15.6, 3.15.7: the reply of a fetching operation counts at the memory descriptor that it is fetched into.
+TEST_F(PortalsCheckerTest, Count_of_a_reply__frees_the_source_of_a_fetching_operation_and_what_it_has_fetched) {
+  MemoryDescriptor& from = md_with(kMdEventSendDisable, 0, 0);
+  MemoryDescriptor& to = md_with(kMdEventCtReply | kMdEventCtSend, 0, ct);
+  std::uint64_t offset = 0;
+  for (const PacketType type : {PacketType::kFetchAtomic, PacketType::kSwap}) {
+    Descriptor d;
+    d.type = type;
+    d.length = 8;
+    d.portals.md_handle = from.handle;
+    d.portals.get_md_handle = to.handle;
+    d.portals.local_offset = offset;
+    d.portals.local_get_offset = offset + 8;
+    const std::string fetched = "bytes " + std::to_string(offset + 8) + " to " + std::to_string(offset + 15);
+    const std::string source = "bytes " + std::to_string(offset) + " to " + std::to_string(offset + 7);
+    checker.starts(ni, from, d);
+    checker.reads_count(ni.cts.find(ct), UINT64_MAX, 0);
+    memory[offset] ^= std::byte{1};
+    start(to, offset + 8);
+    EXPECT_FALSE(found.has(fetched)) << "it has been read: " << found.text();
+    checker.starts(ni, from, d);
+    start(to, offset + 8);
+    EXPECT_TRUE(found.has(fetched)) << "it has not: " << found.text();
+    EXPECT_FALSE(found.has(source)) << found.text();
+    memory[offset] ^= std::byte{1};
+    checker.reads_count(ni.cts.find(ct), UINT64_MAX, 0);
+    EXPECT_TRUE(found.has(source)) << found.text();
+    offset += 32;
+  }
 }
 
 // The target may cut a message, and then its ACK counts fewer bytes.
@@ -106,7 +161,7 @@ TEST_F(PortalsCheckerTest, Counter_of_bytes__frees_with_the_first_of_them) {
   start(md, 0);
   ni.cts.find(ct)->add_success_on_duty(4, core.fired);
   checker.reads_count(ni.cts.find(ct), 4, 0);
-  memory[0] = std::byte{1};
+  memory[0] ^= std::byte{1};
   checker.reads_count(ni.cts.find(ct), 12, 0);
   EXPECT_TRUE(found.is_empty()) << found.text();
 }
@@ -123,7 +178,7 @@ TEST_F(PortalsCheckerTest, Volatile_source__is_free_at_once) {
 TEST_F(PortalsCheckerTest, Transfer_that_tells_nobody__is_not_judged) {
   MemoryDescriptor& md = md_with(kMdEventSendDisable, eq, 0);
   start(md, 0, &one);
-  memory[0] = std::byte{1};
+  memory[0] ^= std::byte{1};
   checker.releases(md);
   EXPECT_TRUE(found.is_empty()) << found.text();
 }
