@@ -41,10 +41,13 @@ std::uint64_t realtime_ns() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-std::string file_path(const StepFileOptions& options, ProcessId self) {
+/// @param began_ns  tells growing files apart of a process that has closed, or executed another program, and begins
+/// again
+std::string file_path(const StepFileOptions& options, ProcessId self, std::uint64_t began_ns) {
   char numbers[64];
   std::snprintf(numbers, sizeof numbers, "%08x-%u-%d", self.nid, self.pid, getpid());
-  return options.directory + "/" + (options.grows ? "steps-" : step_ring_prefix()) + numbers;
+  if (!options.grows) return options.directory + "/" + step_ring_prefix() + numbers;
+  return options.directory + "/steps-" + numbers + "-" + std::to_string(began_ns);
 }
 
 /// Beyond its limit the kernel would not refuse but send SIGXFSZ.
@@ -100,8 +103,8 @@ std::unique_ptr<StepFile> StepFile::create(const StepFileOptions& options, Proce
     return nullptr;
   }
   made->fill_head(self);
-  const std::string path = file_path(options, self);
-  ::unlink(path.c_str());  // Of a process with the numbers of this one that is long gone.
+  const std::string path = file_path(options, self, made->head().first_realtime_ns);
+  if (!options.grows) ::unlink(path.c_str());  // Of a process with the numbers of this one that is long gone.
   if (const int error = give_name(made->file_->fd(), path); error != 0) {
     *why = system_failure("linkat", path, error);
     return nullptr;

@@ -83,6 +83,14 @@ TEST(StepFile, Ring__vanishes_with_its_owner_and_a_growing_file_stays) {
   EXPECT_EQ(directory.name_count(), 1u);
 }
 
+TEST(StepFile, Growing_file__is_another_one_each_time_that_a_process_begins) {
+  const SegmentDirectory directory;
+  const auto first = make(directory, true);
+  const auto second = make(directory, true);
+  EXPECT_EQ(directory.name_count(), 2u);
+  EXPECT_NE(first->path(), second->path());
+}
+
 TEST(StepFile, Ring_of_a_dead_process__stays_until_the_next_one_records) {
   const SegmentDirectory directory;
   leave_dead_ring(directory);
