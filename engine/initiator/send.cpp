@@ -64,7 +64,16 @@ void close_unsent(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, P
 }
 
 /// Whether all that the peer was asked before is over; what was asked later waits behind the request that asks this.
-bool is_settled(const Peer& peer) { return peer.outstanding == 0 && peer.requests.lent.empty(); }
+/// What only counts its answer is nobody's operation: marks do (lib/libfabric/credit), and only libfabric has fences.
+bool is_settled(Core& core, const Peer& peer) {
+  if (!peer.requests.lent.empty()) return false;
+  if (peer.outstanding == 0) return true;
+  std::uint32_t marks = 0;
+  core.outstanding.for_each([&](std::uint32_t, const OutstandingOperation& operation) {
+    marks += operation.peer == &peer && operation.ack_req == AckRequest::kCount ? 1 : 0;
+  });
+  return marks == peer.outstanding;
+}
 
 bool is_answered(const MemoryDescriptor& md, const Descriptor& d) {
   return d.type == PacketType::kGet || is_fetching(d.type) || wants_acknowledgement(md, d);
@@ -143,7 +152,7 @@ PartsBefore parts_before(const Interface& ni, const MemoryDescriptor& md, const 
 /// @return false if it has to wait: the window of the peer is full, or the request is fenced, or behind other parts
 bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
   Descriptor& d = message.words.request;
-  if (d.portals.fenced && !is_settled(peer)) return false;
+  if (d.portals.fenced && !is_settled(core, peer)) return false;
   Interface* ni = core.interface(d.interface_index);
   MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.portals.md_handle) : nullptr;
   if (md == nullptr) return true;

@@ -61,12 +61,19 @@ void note_sleep(Core& core, const Domain& domain, bool sleeps) {
   if (ni.is_slept_at) give_late_answers(core, ni);
 }
 
-Trigger look_for_turn(Core& core, Credit& credit) {
+Trigger turn_behind_held(Core& core, Credit& credit) {
+  if (!credit.holds) return {};
   const CountingEvent& answers = *interface_of(core).cts.find(credit.ct_handle);
   credit.answered = answers.reached();
   // What has fired and not started yet is still before the next one.
   credit.holds = answers.has_waiting() || !core.fired.empty();
-  if (credit.marks - credit.answered < kMostMarks && !credit.holds) return {};
+  return credit.holds ? Trigger{credit.ct_handle, credit.marks - kMostMarks + 1} : Trigger{};
+}
+
+Trigger look_for_turn(Core& core, Credit& credit) {
+  credit.holds = true;
+  const Trigger turn = turn_behind_held(core, credit);
+  if (turn.counter != 0 || credit.marks - credit.answered < kMostMarks) return turn;
   credit.holds = true;
   return {credit.ct_handle, credit.marks - kMostMarks + 1};
 }
@@ -76,7 +83,7 @@ bool make_mark(Core& core, Credit& credit, Descriptor* mark) {
   if (credit.md_handle == 0 && !open_credit(core, credit)) return false;
   mark->interface_index = kFabricInterface;
   mark->portals.md_handle = credit.md_handle;
-  mark->portals.ack_req = AckRequest::kFull;
+  mark->portals.ack_req = AckRequest::kCount;  // A fence does not wait for it.
   return true;
 }
 

@@ -36,6 +36,10 @@ inline Trigger turn_of(Core& core, Credit& credit) {
   return look_for_turn(core, credit);
 }
 
+/// When that may leave which is no message, and waits only for those before it that wait: however many marks have no
+/// answer, a message that has left is over. @return a trigger without counter: now
+Trigger turn_behind_held(Core& core, Credit& credit);
+
 /// A message has been posted. @return whether a mark is due behind it
 inline bool is_mark_due(Credit& credit, std::uint64_t length) {
   credit.bytes += length + kMessageBytes;

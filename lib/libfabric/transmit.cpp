@@ -220,7 +220,7 @@ Trigger trigger_of(const Transmit& tx, const TransmitCall& call) {
 [[gnu::noinline]] Trigger turn_at_fence(Core& core, const Transmit& tx, const TransmitCall& call) {
   Credit& credit = tx.av->credit_of(call.target);
   if ((call.flags & FI_FENCE) == 0 && !credit.holds_fence) return {};
-  const Trigger turn = turn_of(core, credit);
+  const Trigger turn = turn_behind_held(core, credit);
   if (turn.counter == 0 && std::exchange(credit.holds_fence, false)) --tx.av->held_fences;
   return turn;
 }

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <set>
+
 #include "tests/conformance/libfabric/fabric_fixture.h"
 
 namespace portofu::test {
@@ -31,6 +33,7 @@ class Peer {
   bool is_there() const { return is_there_; }
   const Name& name() const { return name_; }
 
+  void signal(int number) const { ::kill(pid_, number); }
   void kill() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
@@ -145,6 +148,32 @@ TEST_F(FiDeath, Read_of_several_pieces_ends_with_one_error) {
   peer.kill();
   ASSERT_EQ(fi_readmsg(a.ep, &msg, 0), 0);
   EXPECT_NE(a.next().err, 0);
+  EXPECT_TRUE(a.is_quiet());
+}
+
+/// fi_endpoint(3), fi_cancel: "if it is still pending, complete it as having been canceled". Here a peer that is
+/// stopped has not answered what came before a fence, so what is fenced has not left, and what was posted later waits
+/// behind it.
+TEST_F(FiDeath, Messages_at_a_fence_can_be_canceled) {
+  const iovec piece{&word, sizeof word};
+  std::array<fi_msg, 4> messages;
+  for (fi_msg& msg : messages) msg = {&piece, nullptr, 1, to_peer, &msg, 0};
+  ASSERT_EQ(fi_sendmsg(a.ep, messages.data(), FI_DELIVERY_COMPLETE), 0);
+  EXPECT_EQ(a.next().err, 0);
+  peer.signal(SIGSTOP);
+  ASSERT_EQ(fi_sendmsg(a.ep, messages.data(), FI_DELIVERY_COMPLETE), 0);
+  for (int i = 1; i < 4; ++i) ASSERT_EQ(fi_sendmsg(a.ep, &messages[i], i == 1 ? FI_FENCE : 0), 0);
+  for (const int i : {2, 1}) {
+    ASSERT_EQ(fi_cancel(&a.ep->fid, &messages[i]), 0);
+    const Completion told = a.next();
+    EXPECT_EQ(told.err, FI_ECANCELED);
+    EXPECT_EQ(told.op_context, &messages[i]);
+    EXPECT_EQ(told.flags, FI_SEND | FI_MSG);
+    EXPECT_EQ(fi_cancel(&a.ep->fid, &messages[i]), -FI_ENOENT) << "it has ended";
+  }
+  peer.signal(SIGCONT);
+  std::set<void*> ended{a.next().op_context, a.next().op_context};
+  EXPECT_EQ(ended, (std::set<void*>{messages.data(), &messages[3]})) << "nothing is before it any more";
   EXPECT_TRUE(a.is_quiet());
 }
 
