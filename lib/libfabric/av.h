@@ -19,6 +19,7 @@ struct NamedAddresses;
 
 struct AddressVector {
   fid_av fid{};
+  Inheritable inherited{fid.fid};
   Domain* domain = nullptr;
   Core* core = nullptr;  ///< Of the domain's engine; for whoever is on duty.
   Users users{0};

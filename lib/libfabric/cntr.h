@@ -43,6 +43,7 @@ class Watchers {
 
 struct CounterFid {
   fid_cntr fid{};
+  Inheritable inherited{fid.fid};
   Domain* domain = nullptr;
   Users users{0};
   Handle ct_handle = 0;  ///< In the engine.

@@ -11,6 +11,7 @@ namespace portofu::fabric {
 
 struct CompletionQueue {
   fid_cq fid{};
+  Inheritable inherited{fid.fid};
   Domain* domain = nullptr;
   Users users{0};
   Handle eq_handle = 0;  ///< In the engine.

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lib/libfabric/inherited.h"
 #include "lib/libfabric/library.h"
 
 namespace portofu::fabric {
@@ -25,6 +26,7 @@ using Users = std::atomic<std::uint32_t>;
 
 struct Fabric {
   fid_fabric fid{};
+  Inheritable inherited{fid.fid};
   Users users{0};
 };
 
@@ -42,6 +44,7 @@ struct Domain {
   ~Domain();
 
   fid_domain fid{};
+  Inheritable inherited{fid.fid};
   Fabric* fabric = nullptr;
   Lane* lane = nullptr;      ///< Where it is, with all that is opened from it; its own until it is destroyed.
   Engine* engine = nullptr;  ///< Of the lane.

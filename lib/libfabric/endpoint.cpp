@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
-#include <utility>
 
 #include "lib/libfabric/eq.h"
 #include "lib/libfabric/halves.h"
@@ -326,20 +325,10 @@ int take_numbers_for(Endpoint& ep, std::uint32_t count) {
 
 namespace {
 
-/// A table without any call.
-template <class Table>
-constexpr Table no_calls() {
-  constexpr std::size_t kCalls = sizeof(Table) / sizeof(void (*)()) - 1;  // Before them is its size.
-  return []<std::size_t... each>(std::index_sequence<each...>) {
-    return Table{sizeof(Table), (static_cast<void>(each), NotThere{})...};
-  }
-  (std::make_index_sequence<kCalls>());
-}
-
-fi_ops_msg no_messages = no_calls<fi_ops_msg>();
-fi_ops_tagged no_tagged = no_calls<fi_ops_tagged>();
-fi_ops_rma no_memory = no_calls<fi_ops_rma>();
-fi_ops_atomic no_atomics = no_calls<fi_ops_atomic>();
+fi_ops_msg no_messages = all_calls<fi_ops_msg>();
+fi_ops_tagged no_tagged = all_calls<fi_ops_tagged>();
+fi_ops_rma no_memory = all_calls<fi_ops_rma>();
+fi_ops_atomic no_atomics = all_calls<fi_ops_atomic>();
 
 /// An endpoint has the calls of "only those primary capabilities which were selected" (fi_getinfo(3)).
 void give_calls(Endpoint& ep) {

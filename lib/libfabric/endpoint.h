@@ -88,6 +88,7 @@ struct SharedReceive {
 /// What fi_stx_context gives. The halves that send have little, so there is nothing to share but the name.
 struct SharedTransmit {
   fid_stx fid{};
+  Inheritable inherited{fid.fid};
   Domain* domain = nullptr;
   Users users{0};
 };
@@ -109,6 +110,7 @@ struct Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   fid_ep fid{};
+  Inheritable inherited{fid.fid};
   Domain* domain = nullptr;
   Users users{0};
   EventQueueFid* eq = nullptr;

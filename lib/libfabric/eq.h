@@ -14,6 +14,7 @@ namespace portofu::fabric {
 
 struct EventQueueFid {
   fid_eq fid{};
+  Inheritable inherited{fid.fid};
   Fabric* fabric = nullptr;
   Users users{0};
   WaitObject wait;

@@ -10,6 +10,7 @@
 
 #include "engine/door/libfabric.h"
 #include "engine/door/process.h"
+#include "lib/libfabric/inherited.h"
 
 namespace portofu::fabric {
 namespace {
@@ -37,9 +38,10 @@ void forget_in_child() {
   library.choice = {};
   forget_opened();
   forget_poll_sets();
+  refuse_inherited();
 }
 
-[[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
+[[maybe_unused]] const int fork_handler = pthread_atfork(hold_inherited, give_inherited, forget_in_child);
 
 int result_of(OpenError error) {
   switch (error) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/door/process.h"
 
@@ -86,5 +87,15 @@ struct NotThere {
     return [](Arguments...) -> Result { return -FI_ENOSYS; };
   }
 };
+
+/// A table of functions, each place of which is filled by the same.
+template <class Table, class Filler = NotThere>
+constexpr Table all_calls() {
+  constexpr std::size_t kCalls = sizeof(Table) / sizeof(void (*)()) - 1;  // Before them is its size.
+  return []<std::size_t... each>(std::index_sequence<each...>) {
+    return Table{sizeof(Table), (static_cast<void>(each), Filler{})...};
+  }
+  (std::make_index_sequence<kCalls>());
+}
 
 }  // namespace portofu::fabric

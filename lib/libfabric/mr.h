@@ -15,6 +15,7 @@ struct Endpoint;
 
 struct MemoryRegion {
   fid_mr fid{};
+  Inheritable inherited{fid.fid};
   Domain* domain = nullptr;
   std::vector<iovec> pieces;
   std::uint64_t access = 0;

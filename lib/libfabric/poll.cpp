@@ -12,6 +12,7 @@ namespace {
 
 struct PollSet {
   fid_poll fid{};
+  Inheritable inherited{fid.fid};
   Domain* domain = nullptr;
   std::mutex mutex;  ///< Guards `members`.
   struct Member {

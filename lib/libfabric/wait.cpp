@@ -28,6 +28,7 @@ void leave_to_progress_thread(const fid* object);
 /// Its file descriptor is ready when that of a member is.
 struct WaitSet {
   fid_wait fid{};
+  Inheritable inherited{fid.fid};
   Fabric* fabric = nullptr;
   fi_wait_obj kind = FI_WAIT_UNSPEC;
   int epoll_fd = -1;
@@ -135,7 +136,8 @@ void WaitObject::leave_set() {
 
 int WaitObject::open(fi_wait_obj kind, fid_wait* set, fid* owner) {
   if (kind == FI_WAIT_POLLFD) return -FI_ENOSYS;
-  if (kind > FI_WAIT_POLLFD || (kind == FI_WAIT_SET && set == nullptr)) return -FI_EINVAL;
+  const bool is_set = set != nullptr && set->fid.fclass == FI_CLASS_WAIT;
+  if (kind > FI_WAIT_POLLFD || (kind == FI_WAIT_SET && !is_set)) return -FI_EINVAL;
   kind_ = kind;
   owner_ = owner;
   if (kind != FI_WAIT_FD && kind != FI_WAIT_MUTEX_COND && kind != FI_WAIT_SET) return 0;
