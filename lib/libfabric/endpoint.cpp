@@ -44,6 +44,9 @@ int enable(Endpoint& ep) {
     return -FI_ENOCQ;
   if ((ep.wants_srx && ep.srx == nullptr) || (ep.wants_stx && ep.stx == nullptr)) return -FI_EINVAL;
   const Engine::Duty duty(*ep.domain->engine);
+  // "All connectionless endpoints associated with a shared receive context must also share the same address vector."
+  if (ep.srx != nullptr && !ep.srx->shared->members.empty() && ep.srx->shared->members.front()->av != av)
+    return -FI_EINVAL;
   const bool opens = sends && !ep.tx->enabled;
   if (opens) {
     ep.tx->av = av;

@@ -334,6 +334,23 @@ TEST_F(FiSharedContext, Endpoint_that_uses_one_is_not_enabled_without_it) {
 }
 
 /// "An endpoint may use a shared context of one type, but a scalable set of contexts of the alternate type."
+/// "All connectionless endpoints associated with a shared receive context must also share the same address vector."
+TEST_F(FiSharedContext, Endpoint_with_another_vector_is_not_enabled) {
+  fid_av* other = nullptr;
+  fid_ep* ep = nullptr;
+  fi_av_attr attr{};
+  ASSERT_EQ(fi_av_open(domain_of_b, &attr, &other, nullptr), 0);
+  ASSERT_EQ(fi_endpoint(domain_of_b, info.get(), &ep, nullptr), 0);
+  for (fid* object : {&other->fid, &srx->fid, &stx->fid}) ASSERT_EQ(fi_ep_bind(ep, object, 0), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &first.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  EXPECT_EQ(fi_enable(ep), -FI_EINVAL);
+  EXPECT_EQ(fi_close(&ep->fid), 0);
+  EXPECT_EQ(fi_close(&other->fid), 0);
+  ASSERT_EQ(fi_recv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
+  EXPECT_EQ(second.next().source, from_a) << "the others go on";
+}
+
 TEST_F(FiSharedContext, Scalable_endpoint_receives_by_it_and_sends_by_contexts) {
   info->ep_attr->tx_ctx_cnt = 2;
   info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
