@@ -6,6 +6,7 @@
 
 #include "lib/libfabric/cntr.h"
 #include "lib/libfabric/cq.h"
+#include "lib/libfabric/credit.h"
 
 namespace portofu::fabric {
 namespace {
@@ -41,8 +42,12 @@ CounterState state_of(const CounterFid& cntr) {
 
 bool has_news(PollSet::Member& member) {
   if (member.object->fclass == FI_CLASS_CQ) return is_ready(*object_of<CompletionQueue>(member.object));
-  const CounterState now = state_of(*object_of<CounterFid>(member.object));
-  return std::exchange(member.seen, now) != now;
+  const CounterFid& cntr = *object_of<CounterFid>(member.object);
+  const Engine::Duty duty(*cntr.domain->engine);
+  const CounterState now = cntr.state(duty.core());
+  const bool is_news = std::exchange(member.seen, now) != now;
+  if (!is_news) note_vain_look(duty.core(), *cntr.domain);
+  return is_news;
 }
 
 int poll(fid_poll* fid, void** contexts, int count) {

@@ -150,6 +150,23 @@ TEST_F(FiDomainOrder, Last_message_is_counted_for_who_waits) {
   receive_others(c_);
 }
 
+TEST_F(FiDomainOrder, Last_message_is_counted_for_who_asks_a_poll_set) {
+  open_sleeper();
+  fi_poll_attr attr{};
+  fid_poll* set = nullptr;
+  ASSERT_EQ(fi_poll_open(domain_of_b, &attr, &set), 0);
+  ASSERT_EQ(fi_poll_add(set, &cntr_->fid, 0), 0);
+  send_all(to_c_);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  void* found = nullptr;
+  while (fi_poll(set, &found, 1) == 0 && std::chrono::steady_clock::now() < deadline) continue;
+  EXPECT_EQ(fi_cntr_read(cntr_), 1u);
+  EXPECT_EQ(c_.next().tag, kLast);
+  receive_others(c_);
+  EXPECT_EQ(fi_poll_del(set, &cntr_->fid, 0), 0);
+  EXPECT_EQ(fi_close(&set->fid), 0);
+}
+
 TEST_F(FiDomainOrder, Last_message_arrives_first_for_who_polls) {
   post(b, kLast);
   send_all(to_b);
