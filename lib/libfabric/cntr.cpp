@@ -122,6 +122,7 @@ int close(fid* object) {
   {
     const Engine::Duty duty(*cntr->domain->engine);
     Interface& ni = interface_of(duty.core());
+    note_sleep(duty.core(), *cntr->domain, cntr->is_slept_at, false);
     ni.cts.free(cntr->ct_handle);
     forget(*cntr->domain, *cntr);
   }
@@ -193,7 +194,7 @@ bool CounterFid::has_news_or_arms() {
   const Engine::Duty duty(*domain->engine);
   const CounterState now = state(duty.core());
   const bool sleeps = !watchers.find_news(now);
-  note_sleep(duty.core(), *domain, sleeps);
+  note_sleep(duty.core(), *domain, is_slept_at, sleeps);
   if (!sleeps) return true;
   if (watchers.go_to_sleep(now)) wait.settle();
   if (wait.fd() >= 0) counter(duty.core()).arm_on_duty(wait.fd());

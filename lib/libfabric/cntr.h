@@ -49,7 +49,8 @@ struct CounterFid {
   Handle ct_handle = 0;  ///< In the engine.
   WaitObject wait;
   Watchers watchers;
-  std::size_t place = 0;  ///< On duty: where it is in Domain::counters.
+  bool is_slept_at = false;  ///< On duty: as in credit.h.
+  std::size_t place = 0;     ///< On duty: where it is in Domain::counters.
   /// Some deferred work has named it as one that it changes: whether any still does takes a search.
   std::atomic<bool> is_named{false};
 

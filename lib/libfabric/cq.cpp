@@ -239,6 +239,7 @@ const char* text_of(fid_cq*, int provider_error, const void*, char* text, std::s
 
 void close_events(CompletionQueue& cq) {
   const Engine::Duty duty(*cq.domain->engine);
+  note_sleep(duty.core(), *cq.domain, cq.is_slept_at, false);
   cq.events(duty.core()).close();
   interface_of(duty.core()).eqs.free(cq.eq_handle);
 }
@@ -303,7 +304,7 @@ bool CompletionQueue::has_news_or_arms() {
   domain->engine->step();
   const Engine::Duty duty(*domain->engine);
   const bool sleeps = !has_news(duty.core());
-  note_sleep(duty.core(), *domain, sleeps);
+  note_sleep(duty.core(), *domain, is_slept_at, sleeps);
   if (!sleeps) return true;
   wait.settle();
   EventQueue& waiting = events(duty.core());

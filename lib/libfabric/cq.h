@@ -21,6 +21,8 @@ struct CompletionQueue {
   std::uint64_t answered = 0;  ///< On duty: how many there were when one last ended a blocking read.
   bool overrun = false;        ///< Completions were lost, because there was no memory for them. On duty.
 
+  bool is_slept_at = false;  ///< On duty: as in credit.h.
+
   bool has_news_or_arms();  ///< As in wait.h.
   /// On duty: whether a read finds something. One that was overrun has an error for ever, behind what it still holds.
   bool has_news(Core& core) const { return overrun || !events(core).empty(); }

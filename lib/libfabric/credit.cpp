@@ -33,20 +33,20 @@ bool open_credit(Core& core, Credit& credit) {
 }
 
 /// On duty: whether some receive has not found its message.
-bool waits_for_message(const Interface& ni, const Domain& domain) {
+bool waits_for_message(const Interface& ni, const Lane& lane) {
   const auto waits_at = [&](std::uint32_t number, PortalUse use) {
     const PortalTableEntry* portal = ni.portal(portal_of(number, use));
     return portal != nullptr && !portal->priority.empty();
   };
-  return std::ranges::any_of(domain.receivers, [&](const Receive* rx) {
-    return waits_at(rx->number, PortalUse::kTagged) || waits_at(rx->number, PortalUse::kMessage);
+  return std::ranges::any_of(lane.receivers, [&](const Receive* rx) {
+    return rx != nullptr && (waits_at(rx->number, PortalUse::kTagged) || waits_at(rx->number, PortalUse::kMessage));
   });
 }
 
 }  // namespace
 
 void take_if_awaited(Core& core, const Domain& domain) {
-  if (waits_for_message(interface_of(core), domain)) note_miss(core);
+  if (waits_for_message(interface_of(core), *domain.lane)) note_miss(core);
 }
 
 void note_miss(Core& core) {
@@ -55,9 +55,15 @@ void note_miss(Core& core) {
   give_late_answers(core, ni);
 }
 
-void note_sleep(Core& core, const Domain& domain, bool sleeps) {
+void note_sleep(Core& core, const Domain& domain, bool& is_slept_at, bool sleeps) {
+  if (std::exchange(is_slept_at, sleeps)) --domain.lane->sleepers;
+  if (sleeps) ++domain.lane->sleepers;
+  look_after_sleepers(core, *domain.lane);
+}
+
+void look_after_sleepers(Core& core, const Lane& lane) {
   Interface& ni = interface_of(core);
-  ni.is_slept_at = sleeps && waits_for_message(ni, domain);
+  ni.is_slept_at = lane.sleepers != 0 && waits_for_message(ni, lane);
   if (ni.is_slept_at) give_late_answers(core, ni);
 }
 

@@ -60,8 +60,12 @@ inline void note_vain_look(Core& core, const Domain& domain) {
 }
 /// On duty: it has looked for a message that has not come.
 void note_miss(Core& core);
-/// On duty: it will sleep at a file descriptor, if nothing has happened.
-void note_sleep(Core& core, const Domain& domain, bool sleeps);
+/// On duty: it will sleep at the file descriptor of an object, if nothing has happened; else, or if the object is
+/// closed, nobody sleeps there.
+/// @param is_slept_at  of the object
+void note_sleep(Core& core, const Domain& domain, bool& is_slept_at, bool sleeps);
+/// On duty: who sleeps may wait for a message. To be called when a receive is posted.
+void look_after_sleepers(Core& core, const Lane& lane);
 
 /// Nothing is sent there any more.
 void close_credit(Core& core, Domain& domain, Credit& credit);

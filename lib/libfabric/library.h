@@ -33,8 +33,9 @@ constexpr std::uint16_t portal_of(std::uint32_t endpoint, PortalUse use) {
 
 /// What the provider has on one engine.
 struct Lane {
-  Engine* engine = nullptr;   ///< nullptr: it is not open. It stays open as long as there is any domain.
-  std::uint32_t domains = 0;  ///< Changes while the library's mutex is held.
+  Engine* engine = nullptr;    ///< nullptr: it is not open. It stays open as long as there is any domain.
+  std::uint32_t domains = 0;   ///< Changes while the library's mutex is held.
+  std::uint32_t sleepers = 0;  ///< On duty: queues and counters at whose file descriptors somebody sleeps (credit.h).
   /// On duty: who receives under a number, and which numbers are taken.
   std::array<Receive*, kMaxEndpoints> receivers{};
   std::array<bool, kMaxEndpoints> taken{};

@@ -149,7 +149,10 @@ ssize_t append(Core& core, const Receive& rx, const ReceiveCall& call) {
   EntryRequest request;
   if (const ssize_t result = make_request(rx, call, &request); result != 0) return result;
   Handle handle = 0;
-  return append_entry(core, interface_of(core), std::move(request), &handle) == Status::kOk ? 0 : -FI_EAGAIN;
+  if (append_entry(core, interface_of(core), std::move(request), &handle) != Status::kOk) return -FI_EAGAIN;
+  if (rx.domain->lane->sleepers != 0) [[unlikely]]
+    look_after_sleepers(core, *rx.domain->lane);  // They may wait for it.
+  return 0;
 }
 
 /// A receive that waits for a counter.

@@ -99,12 +99,23 @@ class FiDomainOrder : public FiDomain {
     for (int i = 0; i <= kCount; ++i) EXPECT_EQ(a.next().err, 0);
   }
 
-  /// Sleeps at the file descriptor of a queue or of a counter.
-  void sleep_at(fid* waited) {
+  /// What others do not sleep at is not what somebody sleeps at.
+  void find_news_elsewhere() {
+    fid* other = &b.cq->fid;
+    ASSERT_EQ(fi_recv(b.ep, received_.data(), 8, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_inject(a.ep, sent_.data(), 8, to_b), 0);
+    while (fi_trywait(fabric_of_b, &other, 1) == 0) continue;
+    EXPECT_EQ(b.next().len, 8u);
+  }
+
+  /// Sleeps at the file descriptor of a queue or of a counter. Only then somebody posts the receive, if it is not yet.
+  void sleep_at(fid* waited, bool is_posted = true) {
     int fd = -1;
     ASSERT_EQ(fi_control(waited, FI_GETWAIT, &fd), 0);
     while (fi_trywait(fabric_of_b, &waited, 1) != 0) continue;
+    find_news_elsewhere();
     send_all(to_c_);
+    if (!is_posted) post(c_, kLast);
     pollfd look{fd, POLLIN, 0};
     EXPECT_EQ(::poll(&look, 1, 20000), 1);
     EXPECT_EQ(c_.next().tag, kLast);
@@ -118,7 +129,6 @@ class FiDomainOrder : public FiDomain {
     keep(&cntr_->fid);
     c_.open(domain_of_b, info.get(), 0, cntr_, FI_RECV, FI_WAIT_FD);
     to_c_ = a.insert(c_);
-    post(c_, kLast);
   }
   void TearDown() override {
     c_.close();
@@ -134,16 +144,24 @@ class FiDomainOrder : public FiDomain {
 
 TEST_F(FiDomainOrder, Last_message_wakes_who_sleeps_at_a_queue) {
   open_sleeper();
+  post(c_, kLast);
   sleep_at(&c_.cq->fid);
 }
 
 TEST_F(FiDomainOrder, Last_message_wakes_who_sleeps_at_a_counter) {
   open_sleeper();
+  post(c_, kLast);
   sleep_at(&cntr_->fid);
+}
+
+TEST_F(FiDomainOrder, Receive_that_is_posted_later_wakes_who_sleeps) {
+  open_sleeper();
+  for (fid* waited : {&c_.cq->fid, &cntr_->fid}) sleep_at(waited, false);
 }
 
 TEST_F(FiDomainOrder, Last_message_is_counted_for_who_waits) {
   open_sleeper();
+  post(c_, kLast);
   send_all(to_c_);
   EXPECT_EQ(fi_cntr_wait(cntr_, 1, 20000), 0);
   EXPECT_EQ(c_.next().tag, kLast);
@@ -152,6 +170,7 @@ TEST_F(FiDomainOrder, Last_message_is_counted_for_who_waits) {
 
 TEST_F(FiDomainOrder, Last_message_is_counted_for_who_asks_a_poll_set) {
   open_sleeper();
+  post(c_, kLast);
   fi_poll_attr attr{};
   fid_poll* set = nullptr;
   ASSERT_EQ(fi_poll_open(domain_of_b, &attr, &set), 0);
