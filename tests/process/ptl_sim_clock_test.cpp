@@ -114,6 +114,12 @@ TEST_F(PtlSimClock, Clocks__go_on_from_real_to_virtual_time_and_back) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(run({"--nodes", "1", PORTOFU_SIM_CLOCKS}).output, first.output);
 }
 
+/// Of std::future, semaphores of C++, futexes, message queues and timers. Their ends are a day ahead of real time.
+TEST_F(PtlSimClock, Timeouts__are_as_far_away_as_the_program_sees_them) {
+  const Ended job = run({"--nodes", "2", PORTOFU_SIM_TIMEOUTS});
+  EXPECT_EQ(job.status, 0) << job.output;
+}
+
 TEST_F(PtlSimClock, Clocks__are_real_if_that_is_wished) {
   const Ended real = run({"--nodes", "2", "--real-clocks", PORTOFU_SIM_LATENCY});
   ASSERT_EQ(real.status, 0) << real.output;
