@@ -20,8 +20,12 @@
 namespace portofu {
 namespace {
 
-/// Empty looks in a row that cost no more than their own time.
+/// Empty looks in a row that cost no more than their own time, at first. On a machine whose looks take long there are
+/// more: whoever waits makes fewer of them there.
 constexpr std::uint32_t kShortLooks = 8;
+constexpr std::uint32_t kMostShortLooks = 256;
+/// Whoever has gone on after so many looks in vain may do so again. Who looks more often waits.
+constexpr std::uint32_t kMostLearnedLooks = 512;
 /// Looks in vain before its first turn, after which a rank waits for that turn. Until then, or until it sends
 /// something, looks cost nothing: how many there are may depend on when the ranks of a launcher have met.
 constexpr std::uint32_t kEarlyLooks = 64;
@@ -140,6 +144,8 @@ VirtualClock::VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage
       poll_ps_(std::clamp(header->poll_ps, std::uint64_t{1}, kMostCallPs)),
       empty_poll_ps_(std::clamp(header->empty_poll_ps, std::uint64_t{1}, kMostCallPs)),
       least_wait_ps_(std::max(poll_ps_, kLeastWaitPs)),
+      short_looks_(static_cast<std::uint32_t>(
+          std::clamp<std::uint64_t>(empty_poll_ps_ / kLeastWaitPs, kShortLooks, kMostShortLooks))),
       clock_ps_(std::min(page.clock_ps.load(std::memory_order_relaxed), kLatestPs)),
       opened_ps_(clock_ps_),
       caller_(this_thread()),
@@ -189,6 +195,13 @@ void VirtualClock::catch_up(VirtualSpent what) {
   const std::uint64_t granted = std::min(page_.granted_ps.load(std::memory_order_relaxed), kLatestPs);
   if (granted > clock_ps_) spend(what, granted - clock_ps_);
   if (compute_ == VirtualCompute::kCpu) charged_cpu_ps = thread_cpu_ps();
+}
+
+/// The program has not waited by its looks, it seems: it goes on, and nothing has come. The next such looks cost no
+/// more than their own time.
+void VirtualClock::go_on() {
+  if (empty_looks_ <= kMostLearnedLooks && !watches_clock_) short_looks_ = std::max(short_looks_, empty_looks_);
+  end_streaks();
 }
 
 /// Something else than a look or a read of the clock has happened.
@@ -271,14 +284,14 @@ void VirtualClock::pass() {
   }
   if (empty_looks_ == 0) streak_from_ps_ = clock_ps_;
   spend(VirtualSpent::kLook, empty_poll_ps_, true);
-  if (++empty_looks_ <= kShortLooks) {
+  if (++empty_looks_ <= short_looks_) {
     const std::uint64_t horizon = page_.horizon_ps.load(std::memory_order_relaxed);
     if (!has_turn() || has_sent_ || clock_ps_ > horizon) {
       give_turn(VirtualState::kPolling, clock_ps_);
     }
     return;
   }
-  const std::uint32_t doublings = std::min((empty_looks_ - kShortLooks) / kLooksOfDoubling, 40u);
+  const std::uint32_t doublings = std::min((empty_looks_ - short_looks_) / kLooksOfDoubling, 40u);
   const bool may_send = empty_looks_ <= kCountedLooks && !watches_clock_;
   const bool is_quiet = page_.is_quiet.load(std::memory_order_relaxed) != 0;
   // Nothing is under way, and nobody else goes on: a wait would be for nothing, and would only make it late.
@@ -362,7 +375,7 @@ bool VirtualClock::sleep(std::uint64_t length_ps) {
     if (!wait_for_first_turn()) return false;
   }
   charge(false);
-  end_streaks();
+  go_on();
   spend(VirtualSpent::kWait, std::max(length_ps, least_wait_ps_));
   give_turn(VirtualState::kReady, clock_ps_);
   return true;
@@ -374,7 +387,7 @@ bool VirtualClock::wait(std::uint64_t deadline_ps) {
     return true;
   }
   charge();
-  end_streaks();
+  go_on();
   if (clock_ps_ >= deadline_ps) return false;
   give_turn(VirtualState::kWaiting, std::min(deadline_ps, kNeverPs));
   if (clock_ps_ >= deadline_ps) return false;
@@ -421,7 +434,7 @@ std::uint64_t VirtualClock::stamp(VirtualCall call) {
   if (in_nic_) return nic_.time_ps;
   if (starting_up_) return clock_ps_;
   charge();
-  end_streaks();
+  go_on();
   admit_freezing();  // Whoever has sent something may poll its memory next.
   has_sent_ = true;
   looks_count_ = true;

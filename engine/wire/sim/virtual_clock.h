@@ -123,6 +123,7 @@ class VirtualClock {
   bool is_caller() const;
   bool wait_for_first_turn();
   std::uint64_t since_opened(std::uint64_t clock_ps) const;
+  void go_on();
   void end_streaks();
   void spend(VirtualSpent what, std::uint64_t cost_ps, bool is_empty = false);
   void tell_span(const VirtualSpan& span);
@@ -148,6 +149,7 @@ class VirtualClock {
   const std::uint64_t poll_ps_;
   const std::uint64_t empty_poll_ps_;
   const std::uint64_t least_wait_ps_;     ///< Of looks and reads of the clock in a row.
+  std::uint32_t short_looks_;             ///< In a row and in vain, that cost no more than their own time.
   std::uint64_t clock_ps_;                ///< Of the application.
   const std::uint64_t opened_ps_;         ///< What it was when it was opened.
   std::atomic<std::uintptr_t> caller_;    ///< The thread that gave the turn back last, at first that which opened.

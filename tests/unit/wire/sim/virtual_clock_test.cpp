@@ -300,7 +300,6 @@ TEST_F(VirtualClockTest, Looks__give_the_turn_back_when_something_else_comes_fir
   rank.join();
 }
 
-/// But slowly: a program that looks some dozen times while it works loses little time by it.
 /// What was sent may have done something since, and so may what happens before a clock that has run ahead.
 TEST_F(VirtualClockTest, Others__catch_up_with_who_has_sent_or_is_ahead) {
   const auto clock = open();
@@ -324,6 +323,7 @@ TEST_F(VirtualClockTest, Others__catch_up_with_who_has_sent_or_is_ahead) {
   coordinator.join();
 }
 
+/// But slowly: a program that looks some dozen times while it works loses little time by it.
 TEST_F(VirtualClockTest, Looks__in_a_row_wait_ever_longer) {
   job.header().poll_ps = kSlowPollPs;
   const auto clock = open();
