@@ -90,6 +90,12 @@ void arm_operation(Core& core, CountingEvent& counter, const Descriptor& descrip
 
 void disarm_operations(Interface& ni, CountingEvent& counter) { ni.triggered_count -= counter.cancel_on_duty(); }
 
+void forget_outstanding(Core& core, std::uint32_t operation_id, bool is_due) {
+  OutstandingOperation& operation = *core.outstanding.find(operation_id);
+  if (is_due && !operation.answered) return operation.forsake();
+  close_outstanding(core, operation_id, operation);
+}
+
 void end_operation(Interface& ni, MemoryDescriptor& md) {
   if (--md.pending == 0 && md.released) {
     md.segment.clear();

@@ -212,6 +212,16 @@ void arm_operation(Core& core, CountingEvent& counter, const Descriptor& descrip
 /// Deletes what waits for a counter of an interface.
 void disarm_operations(Interface& ni, CountingEvent& counter);
 
+/// Ends an outstanding operation: its peer owes no answer to it any more.
+inline void close_outstanding(Core& core, std::uint32_t operation_id, const OutstandingOperation& operation) {
+  --operation.peer->outstanding;
+  if (operation.kind == PacketType::kTofuGet) --operation.peer->gets_under_way;
+  core.outstanding.close(operation_id);
+}
+/// Nobody wants the answer to an operation any more.
+/// @param is_due  it is still to come
+void forget_outstanding(Core& core, std::uint32_t operation_id, bool is_due);
+
 /// An operation on the memory descriptor is over; frees it if it was released meanwhile.
 void end_operation(Interface& ni, MemoryDescriptor& md);
 

@@ -48,12 +48,15 @@ struct AskedOfRegion {
   };
 };
 
+/// In place of the index of an interface: nobody wants the answer any more.
+inline constexpr std::uint8_t kForsaken = kTofuInterface + 1;
+
 /// One operation that a target has to answer.
 struct OutstandingOperation : AnswerReport {
   std::uint32_t md_use = 0;  ///< Of Portals or libfabric: MemoryDescriptor::use of `md_handle`.
   Peer* peer = nullptr;      ///< Who has to answer; nullptr: the slot is free.
   PacketType kind = PacketType::kPut;
-  std::uint8_t interface_index = 0;  ///< Says which member of the union there is.
+  std::uint8_t interface_index = 0;  ///< Says which member of the union there is; or kForsaken.
   bool sent = false;                 ///< All data has left.
   bool answered = false;             ///< The answer came before all data had left (the target refused early).
   bool expects_data = false;         ///< The answer brings data.
@@ -62,10 +65,18 @@ struct OutstandingOperation : AnswerReport {
     AskedOfEntry portals{};
     AskedOfRegion tofu;
   };
+
+  /// Whoever asked has gone, and the answer is still due. The slot is kept until it has come, or the peer is lost: the
+  /// answer must not find a later operation of the same id.
+  void forsake() {
+    interface_index = kForsaken;
+    sent = false;  // Nothing of it is reported (initiator/answer_in).
+  }
 };
 static_assert(std::is_trivially_copyable_v<OutstandingOperation>);
 
-/// Ids are never 0 and change their upper bits with every use of a slot, so a late or forged answer finds nothing.
+/// Ids are never 0 and change their upper bits with every use of a slot, so a forged answer finds nothing. A slot is
+/// free when its answer has come or its peer is lost, so a late one finds nothing either, however often the bits wrap.
 class OutstandingTable {
  public:
   /// Lets the ids start elsewhere than those of another life of this process, for which answers may still come in.

@@ -18,8 +18,12 @@ bool is_of_tofu(const OutstandingOperation& operation) { return operation.interf
 HeaderRule rule_of_answer(const OutstandingOperation& operation) {
   const bool is_armw = operation.kind == PacketType::kTofuArmw;
   const PayloadRule data = is_armw ? PayloadRule::kWhole : PayloadRule::kUpToLength;
-  return {operation.length, operation.expects_data ? data : PayloadRule::kNothing,  false, 0,
-          UINT8_MAX,        is_of_tofu(operation) ? kTofuNiFailCount : kNiFailCount};
+  return {operation.length,
+          operation.expects_data ? data : PayloadRule::kNothing,
+          false,
+          0,
+          UINT8_MAX,
+          operation.interface_index >= kTofuInterface ? kTofuNiFailCount : kNiFailCount};
 }
 
 /// Where the data of a reply goes: its memory, and `offset` bytes into it.
@@ -115,11 +119,12 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
 void finish_answer(Core& core, std::uint32_t operation_id, const OutstandingOperation& operation) {
   // The target refused early, or it lies: it has not even got the request. SEND must still come first, and the request
   // that waits needs its operation.
-  if (!operation.sent) return;
+  if (!operation.sent) {
+    if (operation.interface_index == kForsaken) close_outstanding(core, operation_id, operation);
+    return;
+  }
   report_answer(core, operation);  // First: without memory for a notice it is still to come, with the end of the link.
-  --operation.peer->outstanding;
-  if (operation.kind == PacketType::kTofuGet) --operation.peer->gets_under_way;
-  core.outstanding.close(operation_id);
+  close_outstanding(core, operation_id, operation);
 }
 
 void receive_acknowledgement(Core& core, const Peer& peer, std::uint32_t operation_id) {

@@ -49,11 +49,12 @@ bool open_operation(Core& core, Peer& peer, const Descriptor& d, std::uint32_t* 
   return true;
 }
 
-void close_operation(Core& core, Peer& peer, const Descriptor& d, std::uint32_t operation_id) {
-  if (operation_id == 0 || core.outstanding.find(operation_id) == nullptr) return;
-  --peer.outstanding;
-  if (d.type == PacketType::kTofuGet) --peer.gets_under_way;
-  core.outstanding.close(operation_id);
+/// What waits for the answer to a request ends.
+/// @param operation_id  0: nothing does
+/// @param has_left      the peer knows of the request
+void forget_operation(Core& core, std::uint32_t operation_id, bool has_left) {
+  if (operation_id != 0 && core.outstanding.find(operation_id) != nullptr)
+    forget_outstanding(core, operation_id, has_left);
 }
 
 std::uint32_t operand_length(const Descriptor& d) { return compares(d) ? kOperandBytes : 0; }
@@ -121,16 +122,16 @@ bool open_tofu_request(Core& core, Peer& peer, OutgoingMessage& message) {
 }
 
 /// OutgoingHooks::finish. A VCQ that was freed is told nothing.
-void finish_tofu_request(Core& core, Peer& peer, OutgoingMessage& message, NiFail fail) {
+void finish_tofu_request(Core& core, Peer&, OutgoingMessage& message, NiFail fail) {
   const Descriptor& d = message.words.request;
   VirtualControlQueue* vcq = core.tofu->vcq(d.tofu.vcq_handle);
   const bool is_of_gate = d.type == PacketType::kTofuGate;
-  if (vcq == nullptr && !is_of_gate) return close_operation(core, peer, d, message.header().operation_id);
+  if (vcq == nullptr && !is_of_gate) return forget_operation(core, message.header().operation_id, message.started);
   if (fail == NiFail::kOk || is_answered(core, message)) {
     return finish_sending(core, is_of_gate ? nullptr : vcq, d, message.header().operation_id);
   }
   if (is_of_gate) return fail_gate_packet(core, d);
-  close_operation(core, peer, d, message.header().operation_id);
+  forget_operation(core, message.header().operation_id, message.started);
   refuse(core, *vcq, d, fail);
 }
 
@@ -186,7 +187,7 @@ bool send_at_once(Core& core, Peer& peer, const Ready& ready) {
   const bool goes = payload != nullptr && read_data(peer, ready, payload + front, bytes);
   if (!goes) [[unlikely]] {
     if (payload != nullptr) peer.wire->discard(*peer.link);
-    close_operation(core, peer, d, operation_id);
+    forget_operation(core, operation_id, false);
     return false;
   }
   publish_packet(core, peer, d, bytes);
@@ -357,7 +358,7 @@ void leave_queue(Core& core, const VirtualControlQueue& vcq) {
       if (message.started) {
         take_source_away(message, NiFail::kUndeliverable);
       } else {
-        close_operation(core, peer, message.words.request, message.header().operation_id);
+        forget_operation(core, message.header().operation_id, false);
       }
     }
     peer.requests.forget_if([&](const OutgoingMessage& message) { return is_of_queue(message) && !message.started; });

@@ -26,6 +26,7 @@ void lose_peer(Core& core, Peer& peer) {
     peer.put_regions.clear();
     // What it has left unfinished may be answered later than this, and is for nobody else.
     if (peer.answers_life == 0) peer.answers_life = peer.link->life;
+    if (peer.wire->has_unheard(peer.id, peer.link->life)) peer.was_lost_unheard = true;
     peer.wire->disconnect(peer.link);
     core.counters.add(Counter::kPeersLost);
   } else if (!peer.answers.waiting.empty()) {

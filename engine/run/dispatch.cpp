@@ -33,6 +33,22 @@ Peer& source_peer(Core& core, const Packet& packet) {
   return *static_cast<Peer*>(packet.source_context->engines);
 }
 
+/// Whether an answer is of a life that is lost, with all operations that it could answer.
+bool is_late(const Peer& peer, const Packet& packet) {
+  if (!peer.was_lost_unheard) [[likely]]
+    return false;
+  return peer.link == nullptr || peer.link->life != packet.source_context->life;
+}
+
+/// Nobody waits any more for an answer to what a source has asked that is closed. A later life of its process might
+/// take one for its own.
+void forget_answers(Core& core, Peer& peer) {
+  peer.request_stream.header.flags &= static_cast<std::uint8_t>(~kFlagAnswerWanted);
+  for (const auto& ni : core.interfaces) {
+    if (ni != nullptr) std::erase_if(ni->late_answers, [&peer](const LateAnswer& due) { return due.peer == peer.id; });
+  }
+}
+
 bool is_well_formed(const PacketHeader& header) {
   if ((header.flags & ~kKnownFlags) != 0) return false;
   if (header.ni_fail_type < kNiFailCount) return true;
@@ -62,7 +78,10 @@ void receive_packet(Core& core, const Packet& packet) {
     case PacketType::kFetchAtomic:
     case PacketType::kSwap: return receive_request(core, peer, header, packet.payload);
     case PacketType::kData: return receive_data(core, peer, header, packet.payload);
-    case PacketType::kAnswer: return receive_answer(core, peer, header, packet.payload);
+    case PacketType::kAnswer:
+      if (is_late(peer, packet)) [[unlikely]]
+        break;
+      return receive_answer(core, peer, header, packet.payload);
     case PacketType::kTofuPut:
     case PacketType::kTofuGet:
     case PacketType::kTofuArmw: return receive_tofu_request(core, peer, header, packet.payload);
@@ -81,6 +100,7 @@ void receive_packet(Core& core, const Packet& packet) {
 void close_source(Core& core, void* context) {
   if (context == nullptr) return;
   Peer& peer = *static_cast<Peer*>(context);
+  forget_answers(core, peer);
   for (Arrival* const stream : {&peer.request_stream, &peer.answer_stream})
     endure([&] { cut_message(core, peer, *stream, NiFail::kUndeliverable); });
   fail_barriers_with(core, peer.id);

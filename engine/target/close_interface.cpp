@@ -39,7 +39,12 @@ void let_go(Core& core, Peer& peer, std::uint32_t index) {
     if (is_of(message)) disown(message, NiFail::kDropped);
   });
   for (OutgoingMessage& message : peer.requests.waiting) {
-    if (message.started && is_of(message)) disown(message, NiFail::kUndeliverable);
+    if (!is_of(message)) continue;
+    if (message.started) {
+      disown(message, NiFail::kUndeliverable);
+    } else if (message.header().operation_id != 0) {  // Who was to answer never hears of it.
+      forget_outstanding(core, message.header().operation_id, false);
+    }
   }
   peer.requests.forget_if([&](const OutgoingMessage& message) {
     return is_of(message) && (!message.started || message.sent == message.length);
@@ -54,12 +59,12 @@ void close_operations(Core& core, std::uint32_t index) {
   for (const std::uint32_t id : ids) {
     OutstandingOperation* operation = core.outstanding.find(id);
     Arrival& reply = operation->peer->answer_stream;
-    if (reply.mode == ArrivalMode::kDeliver && reply.header.operation_id == id) {
+    const bool arrives = reply.mode == ArrivalMode::kDeliver && reply.header.operation_id == id;
+    if (arrives) {
       take_offers_back(*operation->peer);
       reply.mode = ArrivalMode::kDiscard;
     }
-    --operation->peer->outstanding;
-    core.outstanding.close(id);
+    forget_outstanding(core, id, !arrives);
   }
 }
 

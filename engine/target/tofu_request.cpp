@@ -74,12 +74,14 @@ bool has_more(const PacketHeader& header) {
   return header.type == PacketType::kTofuPut && !is_placed(header) && header.payload_bytes < header.length;
 }
 
-/// IncomingHooks::finish. Of a put whose rest never comes nobody is told here.
+/// IncomingHooks::finish. Of a put whose rest never comes nobody is told here. Its sender knows, but keeps the number
+/// of the operation until it is answered.
 void finish(Core& core, Peer& peer, Arrival& arrival) {
   arrival.mode = ArrivalMode::kIdle;
   if (arrival.is_cut) {
     --arrival.entry->pending;
     arrival.entry = nullptr;
+    if ((arrival.header.flags & kFlagAnswerWanted) != 0) tell(core, peer, arrival.header, arrival.fail);
     return;
   }
   complete_tofu_arrival(core, peer, arrival, arrival.fail);

@@ -182,7 +182,7 @@ FAULTS = [
           "tofu_session"),
     Fault("uTofu: last bytes of a put missing", "engine/mailbox/inbox.cpp",
           "return memory.write(offset + body, payload.behind(body), bytes - body);", "return true;", "tofu_session"),
-    Fault("uTofu: gets under way are not counted down", "engine/initiator/answer_in.cpp",
+    Fault("uTofu: gets under way are not counted down", "engine/core/core.h",
           "--operation.peer->gets_under_way;", ";", "tofu_session"),
     # uTofu: barrier circuits
     Fault("uTofu: MAXLOC prefers the larger location", "engine/initiator/barrier.cpp",

@@ -196,5 +196,32 @@ TEST_F(TofuSendTest, Queue_that_is_freed__takes_back_what_has_not_begun) {
   EXPECT_EQ(peer().gets_under_way, 0u);
 }
 
+// The answer may come after thousands of others: no later operation may have its number by then.
+TEST_F(TofuSendTest, Request_that_is_cut__keeps_its_number_until_it_is_answered) {
+  for (const bool is_freed : {false, true}) {
+    wire.room = 1;
+    start(request(PacketType::kTofuPut, 2 * kPacketBytes, kTofuLocalNotice));
+    const PacketHeader asked = next_sent();
+    if (is_freed) {
+      leave_queue(core, *vcq);
+      core.tofu->leave(*vcq);
+    } else {
+      for (OutgoingMessage& message : peer().requests.waiting) take_source_away(message, NiFail::kSegv);
+    }
+    wire.room = FakeWire::kPlentyOfRoom;
+    advance_peer(core, peer());
+    EXPECT_NE(next_sent().flags & kFlagCut, 0);
+    EXPECT_EQ(core.outstanding.open_count(), 1u);
+    PacketHeader answer = answer_header(asked.operation_id, 0);
+    answer.ni_fail_type = static_cast<std::uint8_t>(NiFail::kBadStadd);
+    receive(answer);
+    EXPECT_EQ(core.outstanding.open_count(), 0u);
+    EXPECT_EQ(peer().outstanding, 0u);
+    EXPECT_EQ(refused(), 0u);
+    Notice notice;
+    EXPECT_FALSE(vcq->mrq.read(&notice)) << "the TCQ tells that it was cut";
+  }
+}
+
 }  // namespace
 }  // namespace portofu

@@ -198,8 +198,32 @@ TEST_F(ReceiveTest, Close__ends_the_message_that_was_arriving) {
   EXPECT_EQ(failures(), 1u);
   EXPECT_EQ(portal.in_progress, 0u);
   EXPECT_EQ(peer().request_stream.mode, ArrivalMode::kIdle);
+  EXPECT_THAT(wire.sent, IsEmpty()) << "nobody waits for the acknowledgement";
   close_source(core, &peer());
   EXPECT_THAT(kinds(), IsEmpty()) << "only once";
+}
+
+TEST_F(ReceiveTest, Close__lets_nobody_have_the_answers_that_are_late) {
+  make_portal(ni, kPt + 1, 0);
+  EntryRequest late = entry(
+      kEntryOpPut | kEntryAnswersLate | kEntryUnexpectedHdrDisable | kEntryEventCommDisable | kEntryEventLinkDisable,
+      ListKind::kOverflow);
+  late.pt_index = kPt + 1;
+  append(std::move(late));
+  const std::uint64_t more_than_all = (std::uint64_t{settings.unexpected_mib} + 1) << 20;
+  std::byte* const taken = ni.message_memory.take(more_than_all);
+  PacketHeader mark = put_header(0, 7);
+  mark.pt_index = kPt + 1;
+  receive(mark);
+  mark.operation_id = 8;
+  receive(mark, kOther);
+  close_source(core, &peer());
+  ni.message_memory.give(taken, more_than_all);
+  mark.operation_id = 9;
+  receive(mark);
+  ASSERT_EQ(wire.sent.size(), 2u);
+  EXPECT_EQ(next_sent().operation_id, 8u) << "of another";
+  EXPECT_EQ(next_sent().operation_id, 9u);
 }
 
 TEST_F(ReceiveTest, Close__ends_the_message_that_was_dropped_without_a_word) {

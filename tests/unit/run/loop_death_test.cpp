@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "engine/initiator/answer_in.h"
 #include "engine/mailbox/connect.h"
 #include "tests/unit/run/loop_fixture.h"
 
@@ -135,6 +136,33 @@ TEST_F(LoopDeathTest, Dead_peer__whose_packets_cannot_be_had_is_waited_for_a_sec
   now_ns += kMostUnheardNs / 10;
   run_timers_on_duty(core);
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+}
+
+// What could not be had in time comes after all. The number that it names may be in use again.
+TEST_F(LoopDeathTest, Dead_peer__that_was_not_heard_out_answers_nothing_that_its_next_life_is_asked) {
+  wire.looks_rarely = true;
+  start(PacketType::kGet, 8);
+  FakePacket late{kPeer, answer_header(next_sent().operation_id, 8, 8), pattern_bytes(0, 8)};
+  arrive(late.header);
+  wire.kill(kPeer);
+  run_timers_on_duty(core);
+  now_ns += kMostUnheardNs / 4;
+  for (int i = 0; i < 4; ++i, now_ns += kMostUnheardNs / 4) run_timers_on_duty(core);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+  std::uint32_t id = 0;
+  do {  // Until the number is that of the operation that has ended.
+    start(PacketType::kGet, 8);
+    id = next_sent().operation_id;
+    if (id == late.header.operation_id) break;
+    fail_outstanding(core, peer(), NiFail::kDropped);
+    next_event();
+  } while (true);
+  wire.looks_rarely = false;
+  for (int i = 0; i < 5; ++i) cycle();
+  EXPECT_THAT(kinds(), IsEmpty());
+  arrive(answer_header(id, 8, 8));
+  for (int i = 0; i < 5; ++i) cycle();
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kOk);
 }
 
 TEST_F(LoopDeathTest, Dead_peer__message_that_it_did_not_finish_is_cut) {

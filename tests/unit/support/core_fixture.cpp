@@ -81,15 +81,18 @@ CoreTest::~CoreTest() {
   for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
     if (core.interface(index) != nullptr) close_interface(index);
   }
-  EXPECT_EQ(core.outstanding.open_count(), 0u);
+  core.outstanding.for_each([](std::uint32_t, const OutstandingOperation& operation) {
+    EXPECT_EQ(operation.interface_index, kForsaken) << "its interface is closed";
+  });
   for (auto& [key, known] : core.peers) {
-    EXPECT_EQ(known->outstanding, 0u);
     lose_peer(core, *known);
+    EXPECT_EQ(known->outstanding, 0u);
     EXPECT_TRUE(known->requests.waiting.empty());
     EXPECT_TRUE(known->answers.waiting.empty());
     EXPECT_TRUE(known->requests.lent.empty());
     EXPECT_TRUE(known->answers.lent.empty());
   }
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
   EXPECT_TRUE(core.fired.empty());
   EXPECT_EQ(wire.open_links() + loopback.open_links(), 0);
 }

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "engine/initiator/send.h"
 #include "engine/run/dispatch.h"
 #include "engine/run/loop.h"
@@ -266,18 +269,66 @@ TEST_F(CloseInterfaceTest, Request_that_has_begun__is_dropped_if_its_peer_is_los
   EXPECT_EQ(peer().state, PeerState::kUnconnected);
 }
 
-TEST_F(CloseInterfaceTest, Answer_that_comes_after_the_end__is_refused) {
-  MemoryDescriptor& md = make_md(ni, memory.data(), memory.size());
-  start(descriptor(PacketType::kGet, 64), md);
-  const std::uint32_t id = next_sent().operation_id;
+TEST_F(CloseInterfaceTest, Answer_that_comes_after_the_end__is_for_nobody) {
+  const Handle md_handle = make_md(ni, memory.data(), memory.size()).handle;
+  for (const std::uint64_t bytes : {std::uint64_t{64}, std::uint64_t{2 * kPacketBytes}}) {
+    start(descriptor(PacketType::kGet, bytes), *core.interface(kMatchingPhysical)->mds.find(md_handle));
+    const std::uint32_t id = next_sent().operation_id;
+    close();
+    Interface& fresh = reopen();
+    std::vector<std::byte> other(bytes);
+    ASSERT_EQ(make_md(fresh, other.data(), other.size()).handle, md_handle) << "the test needs the same handle";
+    receive(answer_header(id, bytes, static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, kPacketBytes))));
+    if (bytes > kPacketBytes) receive(data_header(kPacketBytes, kPacketBytes, kFlagAnswerStream));
+    EXPECT_EQ(refused(), 0u);
+    EXPECT_TRUE(is_untouched(other.data(), other.size()));
+    EXPECT_EQ(fresh.outstanding, 0u);
+    EXPECT_THAT(kinds(), ElementsAre());
+    EXPECT_EQ(core.outstanding.open_count(), 0u);
+    EXPECT_EQ(peer().outstanding, 0u);
+  }
+}
+
+// The upper bits of a number wrap after some thousand uses of its slot, and the peer may be stopped for any time.
+TEST_F(CloseInterfaceTest, Number_of_an_operation__is_used_anew_when_its_answer_has_come) {
+  const Handle md_handle = make_md(ni, memory.data(), memory.size()).handle;
+  Descriptor put = descriptor(PacketType::kPut, 2 * kPacketBytes);
+  put.portals.ack_req = AckRequest::kFull;
+  wire.room = 3;
+  start(descriptor(PacketType::kGet, 8), *ni.mds.find(md_handle));
+  start(put, *ni.mds.find(md_handle));  // All of it leaves.
+  start(descriptor(PacketType::kSwap, 0), *ni.mds.find(md_handle));
+  const std::set<std::uint32_t> owed{next_sent().operation_id, next_sent().operation_id};
   close();
+  ASSERT_EQ(peer().outstanding, 2u) << "the third never left";
+  wire.room = FakeWire::kPlentyOfRoom;
+  wire.sent.clear();
   Interface& fresh = reopen();
-  std::vector<std::byte> other(64);
-  make_md(fresh, other.data(), other.size());
-  receive(answer_header(id, 64, 64));
-  EXPECT_EQ(refused(), 1u);
-  EXPECT_TRUE(is_untouched(other.data(), other.size()));
-  EXPECT_EQ(fresh.outstanding, 0u);
+  ASSERT_EQ(make_md(fresh, memory.data(), memory.size()).handle, md_handle);
+  for (int i = 0; i < 5000; ++i) {
+    Descriptor get = descriptor(PacketType::kGet, 8);
+    get.portals.target = kOther;
+    start(get, *fresh.mds.find(md_handle));
+    const std::uint32_t id = next_sent().operation_id;
+    ASSERT_EQ(owed.count(id), 0u) << "after " << i;
+    receive(answer_header(id, 8, 8), kOther);
+    ASSERT_THAT(kinds(), ElementsAre(EventKind::kReply));
+  }
+  for (const std::uint32_t id : owed) receive(answer_header(id, 0));
+  EXPECT_EQ(peer().outstanding, 0u);
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+  EXPECT_THAT(kinds(), ElementsAre());
+}
+
+TEST_F(CloseInterfaceTest, Number_of_an_operation__is_used_anew_when_its_peer_is_lost) {
+  start(descriptor(PacketType::kGet, 8), make_md(ni, memory.data(), memory.size()));
+  next_sent();
+  close();
+  EXPECT_EQ(core.outstanding.open_count(), 1u);
+  wire.kill(kPeer);
+  run_timers_on_duty(core);
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+  EXPECT_EQ(peer().outstanding, 0u);
 }
 
 TEST_F(CloseInterfaceTest, Reply_that_arrives__is_dropped_to_its_end_and_the_next_answer_is_heard) {

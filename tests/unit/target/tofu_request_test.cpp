@@ -293,6 +293,31 @@ TEST_F(TofuRequestTest, Put__of_any_length_and_place_is_written_as_it_is) {
   }
 }
 
+// Whoever cuts a put knows why, but its number is not used anew before the answer.
+TEST_F(TofuRequestTest, Put_that_is_cut__is_answered_once_if_an_answer_was_wanted) {
+  for (const bool is_good : {true, false}) {
+    for (const std::uint32_t operation_id : {7u, 0u}) {
+      PacketHeader header = request(PacketType::kTofuPut, 2 * kPacketBytes, 0, operation_id);
+      header.payload_bytes = kPacketBytes;
+      if (!is_good) header.remote_offset = make_stadd(9999);
+      receive(header);
+      PacketHeader cut = data_header(kPacketBytes, 0, kFlagCut);
+      cut.ni_fail_type = static_cast<std::uint8_t>(NiFail::kSegv);
+      receive(cut);
+      const std::size_t told_of_fault = !is_good && operation_id == 0 ? 1 : 0;
+      ASSERT_EQ(wire.sent.size(), operation_id != 0 ? 1u : told_of_fault);
+      if (operation_id != 0) {
+        const PacketHeader answer = next_sent();
+        EXPECT_EQ(answer.type, PacketType::kAnswer);
+        EXPECT_EQ(answer.operation_id, operation_id);
+        EXPECT_NE(answer.ni_fail_type, static_cast<std::uint8_t>(NiFail::kOk));
+      }
+      wire.sent.clear();
+      EXPECT_TRUE(told().empty());
+    }
+  }
+}
+
 TEST_F(TofuRequestTest, Unknown_vcq__is_undeliverable) {
   PacketHeader header = request(PacketType::kTofuPut, 8, 0, 5);
   header.initiator_rank = make_queue_number(0, 1, 3);
