@@ -21,7 +21,11 @@ ControlQueue* Tofu::claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode
   if (queues_.contains(key)) return nullptr;
   auto made = std::make_unique<ControlQueue>(components_, directory, key);
   made->mode = mode;
-  return claim_for(queue_id(tni, cq), queues_, key, std::move(made));
+  const std::uint64_t id = queue_id(tni, cq);
+  ControlQueue* const queue = claim_for(id, queues_, key, std::move(made));
+  // What was posted to another owner may be under way: what is posted to it from now on waits for its turn.
+  if (queue != nullptr && owners_.contains(claim_key(id))) ownerless.try_emplace(claim_key(id));
+  return queue;
 }
 
 ControlQueue* Tofu::look_up_queue(std::uint32_t number) {

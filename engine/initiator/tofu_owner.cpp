@@ -1,5 +1,6 @@
 #include "engine/initiator/tofu_owner.h"
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -47,6 +48,38 @@ bool find_last_owner(Core& core, std::uint64_t id, NameOwner* owner) {
   return has_under_way(last) || last.state != PeerState::kUnconnected;
 }
 
+/// Whether something that was posted to a queue is not over yet at another process than this one: that process had the
+/// queue before, and how it ends is to be told first (2.2.10). Never of a gate, whose packets nobody is told of.
+bool has_former(Core& core, std::uint64_t id, const Peer& owner) {
+  if (!is_kind(id, TofuIdKind::kVcq)) return false;
+  const std::uint64_t key = claim_key(id);
+  for (const Peer* const peer : core.waiting_peers) {
+    if (peer == &owner) continue;
+    const auto goes_there = [key](const OutgoingMessage& message) {
+      return message.interface_index == kTofuInterface && claim_key(message.words.request.tofu.remote_vcq_id) == key;
+    };
+    if (std::ranges::any_of(peer->requests.waiting, goes_there)) return true;
+  }
+  bool found = false;
+  if (core.outstanding.open_count() == 0) return false;
+  core.outstanding.for_each([&](std::uint32_t, const OutstandingOperation& operation) {
+    found = found || (operation.interface_index == kTofuInterface && operation.peer != &owner &&
+                      claim_key(operation.tofu.peer_vcq) == key);
+  });
+  return found;
+}
+
+/// Asks for the owner of an ID, or for the last one if it has none.
+/// @return kLater also while something that was posted to a former owner is under way; nobody is asked meanwhile
+FindResult ask_in_turn(Core& core, std::uint64_t id, NameOwner* owner) {
+  const bool is_known = core.tofu->recall_owner(id, owner);
+  if (is_known && has_former(core, id, core.peer(*owner))) return FindResult::kLater;
+  FindResult found = core.tofu->ask_owner(id, owner);
+  if (found == FindResult::kNobody && find_last_owner(core, id, owner)) found = FindResult::kFound;
+  if (found == FindResult::kFound && has_former(core, id, core.peer(*owner))) return FindResult::kLater;
+  return found;
+}
+
 /// Takes those that an answer is for. Of one that may be remembered we would have been told if it were no longer true.
 /// Any other was true when it was given: the number may be another process's since, and who posts now may know that.
 std::deque<OwnerlessRequest> take_answered(std::deque<OwnerlessRequest>& waiting, bool is_true_still) {
@@ -61,6 +94,8 @@ std::deque<OwnerlessRequest> take_answered(std::deque<OwnerlessRequest>& waiting
 
 /// The same as find_owner without what is near.
 FindResult look_up_owner(Core& core, std::uint64_t id, Peer** peer, std::uint64_t* names) {
+  // Behind those that wait already.
+  if (is_asking_on_duty(core) && core.tofu->ownerless.contains(claim_key(id))) return FindResult::kLater;
   if (is_of_node(id, core.tofu->coordinates)) {
     const std::uint32_t number = queue_number(id);
     const bool own =
@@ -70,13 +105,10 @@ FindResult look_up_owner(Core& core, std::uint64_t id, Peer** peer, std::uint64_
       return FindResult::kFound;
     }
   }
-  // Behind those that wait already.
-  if (is_asking_on_duty(core) && core.tofu->ownerless.contains(claim_key(id))) return FindResult::kLater;
   NameOwner owner;
   const bool known = core.tofu->recall_owner(id, &owner) && !(owner == core.self);
   FindResult found = FindResult::kFound;
-  if (!known || !has_name_still(core.peer(owner), owner.names)) found = core.tofu->ask_owner(id, &owner);
-  if (found == FindResult::kNobody && find_last_owner(core, id, &owner)) found = FindResult::kFound;
+  if (!known || !has_name_still(core.peer(owner), owner.names)) found = ask_in_turn(core, id, &owner);
   *peer = found == FindResult::kFound ? &core.peer(owner) : nullptr;
   *names = owner.names;
   return found;
@@ -121,8 +153,7 @@ int advance_ownerless(Core& core) {
   std::deque<Answered> answered;
   for (auto next = tofu.ownerless.begin(); next != tofu.ownerless.end();) {
     NameOwner owner;
-    FindResult found = tofu.ask_owner(next->first, &owner);
-    if (found == FindResult::kNobody && find_last_owner(core, next->first, &owner)) found = FindResult::kFound;
+    const FindResult found = ask_in_turn(core, next->first, &owner);
     if (found == FindResult::kLater) {
       ++next;
       continue;

@@ -1,6 +1,7 @@
 #pragma once
 // Before step 3 of uTofu: which process has the queue or gate that a request goes to. A node that has to be asked first
-// takes its time, or never answers; meanwhile its requests wait here, in order, and nobody else waits for them.
+// takes its time, or never answers; meanwhile its requests wait here, in order, and nobody else waits for them. So do
+// requests for a queue that has gone to another process, until all has ended that went to the former one.
 
 #include "engine/core/core.h"
 

@@ -246,6 +246,49 @@ TEST_F(TofuOwnerTest, Number_that_was_refused__still_goes_to_who_had_it_when_nob
   EXPECT_EQ(notices().size(), 3u);
 }
 
+// How the end comes is told in the order of posting (2.2.10), also if another process has the queue meanwhile.
+TEST_F(TofuOwnerTest, Queue_of_another_owner__is_reached_when_all_has_ended_at_the_former_one) {
+  directory.result = FindResult::kFound;
+  put(1, kVcqElsewhere, kTofuLocalNotice);
+  wire.room = 0;
+  put(2, kVcqElsewhere, 0);
+  wire.room = FakeWire::kPlentyOfRoom;
+  directory.now = {kOther, 0};
+  core.tofu->distrust_owner(kPeer);
+  put(3, kVcqElsewhere, kTofuLocalNotice);
+  const int asked = directory.asked;
+  cycle();
+  cycle();
+  put(4, kVcqElsewhere, kTofuLocalNotice);
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(directory.asked, asked) << "nobody is asked meanwhile";
+  lose_peer(core, core.peer(kPeer));
+  EXPECT_EQ(notices(), std::vector<NiFail>{NiFail::kUndeliverable});
+  for (int i = 0; i < 2; ++i) cycle();
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{3, 4}));
+  EXPECT_FALSE(is_asking_on_duty(core));
+  lose_peer(core, core.peer(kOther));
+}
+
+TEST_F(TofuOwnerTest, Own_queue_that_was_anothers__is_reached_when_all_has_ended_there) {
+  const std::uint64_t own = make_tofu_id(TofuIdKind::kVcq, {}, make_queue_number(0, 4, 0));
+  directory.result = FindResult::kFound;
+  put(1, own, kTofuLocalNotice);
+  directory.now = {core.self, 0};
+  core.tofu->claim_queue(0, 4, CqMode::kShared)->vcqs[0] = std::make_unique<VirtualControlQueue>(16, 16);
+  put(2, own, kTofuLocalNotice);
+  cycle();
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1}));
+  EXPECT_TRUE(is_asking_on_duty(core));
+  EXPECT_EQ(core.peer(core.self).outstanding, 0u);
+  lose_peer(core, core.peer(kPeer));
+  EXPECT_EQ(notices(), std::vector<NiFail>{NiFail::kUndeliverable});
+  cycle();
+  EXPECT_FALSE(is_asking_on_duty(core));
+  EXPECT_EQ(core.peer(core.self).outstanding, 1u);
+  lose_peer(core, core.peer(core.self));
+}
+
 // Found in any order: some have left, in places that were used before, and some wait.
 TEST_F(TofuOwnerTest, What_the_loss_of_a_peer_ends__is_told_in_the_order_of_posting) {
   directory.result = FindResult::kFound;
