@@ -16,13 +16,13 @@ static ucs_status_t find_slot(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, utof
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
-  if (ucs_unlikely(peer->tx == UCT_UTOFU_TX_NONE)) {
-    peer->tx = UCT_UTOFU_TX_RINGING;
-    ep->unconfirmed = 1; /* So is the ring of a doorbell. */
-    uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_RING);
-  }
   if (ucs_unlikely(!uct_utofu_peer_has_room(iface, peer))) {
     ep->wants_slot = 1;
+    if (peer->tx == UCT_UTOFU_TX_NONE) {
+      peer->tx = UCT_UTOFU_TX_RINGING;
+      ep->unconfirmed = 1; /* So is the ring of a doorbell. */
+      uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_RING);
+    }
     return UCS_ERR_NO_RESOURCE;
   }
   *slot_p = ucs_unlikely(peer->tx != UCT_UTOFU_TX_READY) ? UCT_UTOFU_NO_STADD : next_slot(iface, peer);
@@ -64,13 +64,26 @@ static int put_buffer(uct_utofu_iface_t* iface, uct_utofu_op_t* op, utofu_stadd_
                    op->tag != 0 ? op->tag : op->epoch, kMessageFlags | notice, op);
 }
 
+static void set_outbox(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer, uint64_t value) {
+  __atomic_store_n(&uct_utofu_record_of(iface, peer)->outbox, value, __ATOMIC_RELEASE);
+}
+
 /* It is under way for all but its peer. What a flush asks now overtakes it, so it tells itself that it has arrived. */
 static ucs_status_t keep_early(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
   uct_utofu_peer_t* const peer = op->peer;
-  peer->early[peer->early_count++] = op;
-  op->kind = UCT_UTOFU_OP_EARLY;
-  op->ep->wants_slot = 0;
-  return uct_utofu_op_posted(iface, op, UTOFU_SUCCESS);
+  const size_t number = (size_t)(op->buffer - iface->buffers) / iface->config.slot_bytes;
+  set_outbox(iface, peer, uct_utofu_outbox(peer->incarnation, number)); /* The peer looks behind the ring. */
+  const int rc = uct_utofu_ring(iface, peer);
+  if (rc == UTOFU_SUCCESS) {
+    op->kind = UCT_UTOFU_OP_EARLY;
+    op->ep->wants_slot = 0;
+    op->ep->unconfirmed = 1; /* So is the ring of a doorbell. */
+    peer->tx = UCT_UTOFU_TX_RINGING;
+    peer->early = op;
+  } else {
+    set_outbox(iface, peer, UCT_UTOFU_OUTBOX_EMPTY);
+  }
+  return uct_utofu_op_posted(iface, op, rc);
 }
 
 /* Sends what lies in the buffer of an operation. */
@@ -86,46 +99,59 @@ static ucs_status_t send_buffer(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ut
   return status;
 }
 
-static uct_utofu_op_t* take_early(uct_utofu_peer_t* peer, unsigned place) {
-  uct_utofu_op_t* const op = peer->early[place];
-  peer->early_count--;
-  memmove(peer->early + place, peer->early + place + 1, (peer->early_count - place) * sizeof op);
-  return op;
+/* Takes it out of the outbox. @return 0: the peer is fetching it */
+static int take_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  uint64_t* const outbox = &uct_utofu_record_of(iface, peer)->outbox;
+  uint64_t found = __atomic_load_n(outbox, __ATOMIC_ACQUIRE);
+  return found == UCT_UTOFU_OUTBOX_EMPTY ||
+         (found >= UCT_UTOFU_OUTBOX_FIRST &&
+          __atomic_compare_exchange_n(outbox, &found, UCT_UTOFU_OUTBOX_EMPTY, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+}
+
+static void end_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status) {
+  uct_utofu_op_t* const op = peer->early;
+  peer->early = NULL;
+  uct_utofu_op_notice(iface, op, status, 0);
 }
 
 int uct_utofu_send_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
-  while (peer->early_count > 0 && peer->tx == UCT_UTOFU_TX_READY) {
-    uct_utofu_op_t* const op = peer->early[0];
-    uct_utofu_am_header_t* const header = (uct_utofu_am_header_t*)op->buffer;
-    header->handled = peer->rx_handled;
-    const int rc = put_buffer(iface, op, next_slot(iface, peer), sizeof *header + header->length);
-    if (rc == UTOFU_ERR_BUSY) {
-      iface->busy = 1;
-      return rc;
-    }
-    take_early(peer, 0);
-    if (rc == UTOFU_SUCCESS) {
-      slot_filled(peer);
-    } else {
-      ucs_error("uTofu refuses a message: %d", rc);
-      uct_utofu_op_notice(iface, op, uct_utofu_status(rc), 0);
-    }
+  if (peer->early == NULL || peer->tx != UCT_UTOFU_TX_READY || !take_early(iface, peer)) {
+    return UTOFU_SUCCESS;
+  }
+  uct_utofu_am_header_t* const header = (uct_utofu_am_header_t*)peer->early->buffer;
+  header->handled = peer->rx_handled;
+  const int rc = put_buffer(iface, peer->early, next_slot(iface, peer), sizeof *header + header->length);
+  if (rc == UTOFU_ERR_BUSY) {
+    iface->busy = 1;
+    return rc;
+  }
+  if (rc == UTOFU_SUCCESS) {
+    peer->early = NULL;
+    slot_filled(peer);
+  } else {
+    ucs_error("uTofu refuses a message: %d", rc);
+    end_early(iface, peer, uct_utofu_status(rc));
   }
   return UTOFU_SUCCESS;
 }
 
 void uct_utofu_drop_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status) {
-  while (peer->early_count > 0) {
-    uct_utofu_op_notice(iface, take_early(peer, 0), status, 0);
+  if (peer->early != NULL) {
+    set_outbox(iface, peer, UCT_UTOFU_OUTBOX_EMPTY);
+    end_early(iface, peer, status);
   }
 }
 
-void uct_utofu_cancel_early(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
-  uct_utofu_peer_t* const peer = ep->peer;
-  for (unsigned place = peer->early_count; place-- > 0;) {
-    if (place < peer->early_count && peer->early[place]->ep == ep) { /* A completion may have changed them. */
-      uct_utofu_op_notice(iface, take_early(peer, place), UCS_ERR_CANCELED, 0);
-    }
+void uct_utofu_cancel_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  if (peer->early != NULL && take_early(iface, peer)) {
+    end_early(iface, peer, UCS_ERR_CANCELED);
+  }
+}
+
+void uct_utofu_outbox_written(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  const uint64_t found = __atomic_load_n(&uct_utofu_record_of(iface, peer)->outbox, __ATOMIC_ACQUIRE);
+  if (peer->early != NULL && found == UCT_UTOFU_OUTBOX_FETCHED) {
+    end_early(iface, peer, UCS_OK);
   }
 }
 
@@ -277,6 +303,14 @@ ucs_status_t uct_utofu_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void* heade
   }
   message_left(ep);
   return UCS_INPROGRESS;
+}
+
+void uct_utofu_am_deliver(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, uct_utofu_am_header_t* header) {
+  if (header->length > iface->config.payload || header->id >= UCT_AM_ID_MAX) {
+    ucs_error("peer 0x%lx has a message that is none", (unsigned long)peer->id);
+    return;
+  }
+  uct_iface_invoke_am(&iface->super, header->id, header + 1, header->length, 0);
 }
 
 void uct_utofu_am_arrived(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, char* slot) {

@@ -34,8 +34,9 @@ static void warn_purged(uct_pending_req_t* req, void* arg) {
 
 /* Its operations go on without it, but whoever waits for them is told now: their completions may go with the endpoint.
  */
-static void leave_op(uct_utofu_op_t* op) {
+static void leave_op(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
   uct_completion_t* const comp = op->comp;
+  iface->left_count++;
   op->ep = NULL;
   op->comp = NULL;
   if (op->kind < UCT_UTOFU_OP_EARLY) {
@@ -54,7 +55,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_utofu_ep_t) {
   ucs_list_del(&self->of_iface);
   for (unsigned i = 0; self->open_count > 0 && i < iface->config.buffers + UCT_UTOFU_TAGS; i++) {
     if (iface->ops[i].ep == self) {
-      leave_op(&iface->ops[i]);
+      leave_op(iface, &iface->ops[i]);
     }
   }
   while (!ucs_queue_is_empty(&self->flushes)) {
@@ -240,7 +241,9 @@ ucs_status_t uct_utofu_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t
   uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
   if (flags & UCT_FLUSH_FLAG_CANCEL) {
     ep->failure = ep->failure != UCS_OK ? ep->failure : UCS_ERR_CANCELED;
-    uct_utofu_cancel_early(iface, ep);
+    if (ep->peer->early != NULL && ep->peer->early->ep == ep) {
+      uct_utofu_cancel_early(iface, ep->peer);
+    }
   }
   const int failed = ep->failure != UCS_OK || ep->peer->failure != UCS_OK;
   if (!failed && !ucs_queue_is_empty(&ep->pending) && !ep->dispatching) {
@@ -278,7 +281,7 @@ ucs_status_t uct_utofu_ep_fence(uct_ep_h tl_ep, unsigned flags) {
 ucs_status_t uct_utofu_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t* comp) {
   uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
   UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
-  if (ep->failure != UCS_OK || ep->peer->failure != UCS_OK || (ep->open_count > 0 && ep->peer->early_count == 0)) {
+  if (ep->failure != UCS_OK || ep->peer->failure != UCS_OK || (ep->open_count > 0 && ep->peer->early == NULL)) {
     return UCS_OK; /* It is known, or will be. */
   }
   const ucs_status_t status = uct_utofu_peer_check(uct_utofu_iface_of(tl_ep), ep);

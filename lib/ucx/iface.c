@@ -181,7 +181,7 @@ unsigned uct_utofu_iface_progress(uct_iface_h tl_iface) {
     confirm_messages(iface, ucs_get_time());
   }
   if (ucs_unlikely(!ucs_list_is_empty(&iface->owing))) {
-    uct_utofu_pay_debts(iface);
+    count += uct_utofu_pay_debts(iface);
   }
   if (ucs_unlikely(!ucs_list_is_empty(&iface->waiting))) {
     uct_utofu_ep_dispatch(iface);
@@ -218,7 +218,7 @@ static ucs_status_t configure(uct_utofu_iface_t* iface, const uct_utofu_iface_co
   iface->config.payload = iface->config.slot_bytes - sizeof(uct_utofu_am_header_t);
   iface->config.slots = (unsigned)ucs_roundup_pow2(ucs_min(ucs_max(config->slots, 2u), 1024u));
   iface->config.max_peers = ucs_max(config->max_peers, 1u);
-  iface->config.buffers = ucs_max(config->buffers, 1u);
+  iface->config.buffers = ucs_min(ucs_max(config->buffers, 1u), 1u << 20); /* An outbox has 24 bits for a number. */
   iface->config.put_order = config->strong_order ? UTOFU_ONESIDED_FLAG_STRONG_ORDER : 0;
   iface->config.bandwidth = config->bandwidth;
   iface->config.latency = config->latency;
@@ -292,7 +292,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_utofu_iface_t) {
   uct_utofu_wakeup_cleanup(self);
   uct_base_iface_progress_disable(&self->super.super, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
   for (unsigned i = 0; i < self->peer_count; i++) { /* Nobody has asked for what does not even have a ring. */
-    uct_utofu_drop_early(self, self->peer_table[i], UCS_ERR_CANCELED);
+    uct_utofu_cancel_early(self, self->peer_table[i]);
   }
   while (self->open_count > 0 && ucs_get_time() < deadline) {
     uct_utofu_iface_progress(&self->super.super);

@@ -5,13 +5,18 @@
  * peer. An operation is something posted whose end a notice tells: of the TCQ, which gives its address back, or of the
  * MRQ, which gives its tag back as EDATA.
  *
- * How two interfaces meet (peer.c): the first active messages to a peer wait in buffers. Their sender rings: it puts
+ * How two interfaces meet (peer.c): the first active message to a peer waits in a buffer. Its sender rings: it puts
  * one byte at the doorbell whose number is that of its record for this peer. The notice tells the receiver the number,
  * by its address, and the sender's VCQ id, and with it the STADD of the sender's control memory, which has a chosen
  * STag. The receiver makes a ring and puts its STADD into the record, with who it is. From then on the sender fills
  * slots in turn, each by a put with a remote notice, whose address tells the receiver the slot. Slots come back as a
  * count of messages that were handled: in the header of each message of the other direction, and by a put into the
  * record when half of the slots are owed.
+ *
+ * A sender that looks nowhere meanwhile does not see the ring. So its first message can be fetched (fetch.c): the
+ * outbox of the record says in which buffer it waits, and for whom. A receiver to which it does not come looks there,
+ * takes it by an atomic, gets it, and says so in the outbox. The sender takes its own message in the same way, before
+ * it sends it.
  */
 #ifndef UCT_UTOFU_IFACE_H
 #define UCT_UTOFU_IFACE_H
@@ -32,7 +37,6 @@
 #define UCT_UTOFU_LEAST_STRIPE 16384ul           /* Bytes of one, of several TNIs. */
 #define UCT_UTOFU_CHUNK_RINGS 8u                 /* Rings of one registered piece of memory. */
 #define UCT_UTOFU_NO_INDEX UINT32_MAX
-#define UCT_UTOFU_EARLY 2u /* Messages to a peer that has no ring for us yet; no ring has fewer slots. */
 
 typedef struct uct_utofu_iface uct_utofu_iface_t;
 typedef struct uct_utofu_ep uct_utofu_ep_t;
@@ -64,7 +68,18 @@ typedef struct uct_utofu_record {
   uint64_t answer;    /* See uct_utofu_answer; 0: none yet. Ring and answer are written together. */
   uint64_t handled;   /* Messages of ours, counted by its lower 16 bits. */
   uint64_t alive;     /* Whoever wants to know whether we are there writes here. */
+  uint64_t outbox;    /* Of the first message; by atomics of both. See uct_utofu_outbox, and the following. */
 } uct_utofu_record_t;
+
+enum { UCT_UTOFU_OUTBOX_EMPTY, UCT_UTOFU_OUTBOX_TAKEN, UCT_UTOFU_OUTBOX_FETCHED, UCT_UTOFU_OUTBOX_FIRST };
+
+/* What an outbox says of a message that waits: for which interface, and the number of its buffer. */
+static inline uint64_t uct_utofu_outbox(uint64_t incarnation, uint64_t buffer) {
+  return (incarnation & ~0xffffffull) | (buffer + UCT_UTOFU_OUTBOX_FIRST);
+}
+
+/* Of what is no message, a number that no buffer has. */
+static inline uint64_t uct_utofu_outbox_buffer(uint64_t outbox) { return (outbox - UCT_UTOFU_OUTBOX_FIRST) & 0xffffff; }
 
 /* What a peer answers to a ring: how many slots it has for us, 0 if it has no room, with the epoch of the ring, and who
  * it is, because a later interface with its VCQ id would have heard the ring, too. */
@@ -87,8 +102,22 @@ typedef enum {
   UCT_UTOFU_TX_REFUSED
 } uct_utofu_tx_state_t;
 
-/* What is to be put into the control memory of a peer when there is room. */
-enum { UCT_UTOFU_OWES_RING = 1, UCT_UTOFU_OWES_ANSWER = 2, UCT_UTOFU_OWES_COUNT = 4, UCT_UTOFU_OWES_EARLY = 8 };
+/* What is to be put into the control memory of a peer when there is room, or is to be fetched from it. */
+enum {
+  UCT_UTOFU_OWES_RING = 1,
+  UCT_UTOFU_OWES_ANSWER = 2,
+  UCT_UTOFU_OWES_COUNT = 4,
+  UCT_UTOFU_OWES_EARLY = 8,
+  UCT_UTOFU_OWES_FETCH = 16
+};
+
+/* How far a first message has been fetched: what is to be done next. */
+typedef enum {
+  UCT_UTOFU_FETCH_LOOK, /* Into the outbox. */
+  UCT_UTOFU_FETCH_TAKE, /* What is there. */
+  UCT_UTOFU_FETCH_GET,
+  UCT_UTOFU_FETCH_TELL
+} uct_utofu_fetch_step_t;
 
 struct uct_utofu_peer {
   utofu_vcq_id_t id;     /* As notices name it. */
@@ -104,14 +133,19 @@ struct uct_utofu_peer {
   uct_utofu_tx_state_t tx;
   utofu_stadd_t tx_ring;
   uint16_t tx_slots, tx_sent, tx_handled;
-  uint8_t owes;        /* UCT_UTOFU_OWES_* */
-  uint8_t early_count; /* Messages that were sent before there was a ring, and lie in buffers. They go first. */
-  uct_utofu_op_t* early[UCT_UTOFU_EARLY];
-  ucs_time_t asked; /* iface->next_confirm when it was last asked whether it is there. */
-  char* rx_ring;    /* NULL: it has not rung. */
+  uint8_t owes;          /* UCT_UTOFU_OWES_* */
+  uct_utofu_op_t* early; /* A message that was sent before there was a ring, and lies in a buffer; it goes first. */
+  ucs_time_t asked;      /* iface->next_confirm when it was last asked whether it is there. */
+  uct_utofu_fetch_step_t fetch_step;
+  uint8_t fetching;      /* The step is under way. */
+  uint8_t fetch_again;   /* Another ring has come meanwhile. */
+  ucs_time_t fetch_at;   /* The first step is not taken before. */
+  uint64_t fetch_outbox; /* What was found. */
+  char* rx_ring;         /* NULL: it has not rung. */
   utofu_stadd_t rx_stadd;
   uint16_t rx_handled, rx_told; /* Counts of messages; what the peer knows of them. */
-  ucs_list_link_t owing;        /* In iface->owing if `owes` is not 0. */
+  uint8_t is_owing;
+  ucs_list_link_t owing; /* In iface->owing if is_owing, which it is while `owes` is not 0. */
   ucs_list_link_t eps;
 };
 
@@ -129,7 +163,8 @@ typedef enum {
   UCT_UTOFU_OP_FETCH64,
   UCT_UTOFU_OP_EARLY,   /* Its completion is called; a message that goes when the peer has made a ring. */
   UCT_UTOFU_OP_CONFIRM, /* Nobody waits but flushes; it shows that the peer is there. */
-  UCT_UTOFU_OP_CHECK    /* The same; the notice has who it is. */
+  UCT_UTOFU_OP_CHECK,   /* The same; the notice has who it is. */
+  UCT_UTOFU_OP_FETCH    /* A step of a fetch. */
 } uct_utofu_op_kind_t;
 
 /* What strong order can keep in order, for fences. */
@@ -219,10 +254,10 @@ struct uct_utofu_iface {
     void* cbdata;
   } kept_tcq;
   struct {
-    int fd;    /* -1: nobody has asked for one. */
-    int state; /* Atomic. */
-    int unconfirmed;
-    ucs_time_t since; /* It has been armed. */
+    int fd;             /* -1: nobody has asked for one. */
+    int state;          /* Atomic. */
+    ucs_time_t since;   /* It has been armed. */
+    ucs_time_t wake_at; /* Whatever has come; 0: never. */
     ucs_list_link_t watched;
   } wakeup;
   unsigned tcq_open; /* Of the operations under way, those whose notices are of the TCQ. */
@@ -233,6 +268,7 @@ struct uct_utofu_iface {
   unsigned calls;      /* Of its progress. */
   int busy;            /* The TOQ was full, and no notice of the TCQ has been read since. */
   unsigned open_count; /* Operations whose notices are missing. */
+  unsigned left_count; /* Of these, those of no endpoint, for which nobody waits. */
   int fenced;          /* Later operations wait until those that are open are complete. */
 
   ucs_list_link_t owing;   /* Peers that owe something. */
@@ -298,6 +334,9 @@ void uct_utofu_ops_cleanup(uct_utofu_iface_t* iface);
  * @param buffered  with a buffer
  * @return NULL: none is left */
 uct_utofu_op_t* uct_utofu_op_take(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, int tagged, int buffered);
+
+/* The same for something that no endpoint has asked for. */
+uct_utofu_op_t* uct_utofu_op_take_of(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, int tagged, int buffered);
 
 /* Gives back an operation that was not posted. */
 void uct_utofu_op_drop(uct_utofu_iface_t* iface, uct_utofu_op_t* op);
@@ -371,9 +410,13 @@ uct_utofu_peer_t* uct_utofu_peer_get(uct_utofu_iface_t* iface, utofu_vcq_id_t id
 /* Makes a peer the interface that an address names, which may be a later one with the VCQ id of an earlier one. */
 void uct_utofu_peer_meet(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_iface_addr_t* addr);
 
+/* Rings at the peer. @return of uTofu */
+int uct_utofu_ring(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer);
+
 /* Notes a debt, which is paid at once if there is room. */
 void uct_utofu_peer_owe(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, unsigned what);
-void uct_utofu_pay_debts(uct_utofu_iface_t* iface);
+/* @return to how many peers nothing is owed any more */
+unsigned uct_utofu_pay_debts(uct_utofu_iface_t* iface);
 
 /* A put of a peer has arrived. */
 void uct_utofu_put_arrived(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice);
@@ -385,10 +428,20 @@ void uct_utofu_peer_failed(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs
 void uct_utofu_ep_failed(uct_utofu_ep_t* ep, ucs_status_t status);
 void uct_utofu_tell_failures(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer);
 
+/* The record of ours that a peer has the index of. */
+static inline uct_utofu_record_t* uct_utofu_record_of(const uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
+  return (uct_utofu_record_t*)iface->control + peer->index;
+}
+
+/* Where the peer has a field of its record for us. */
+static inline utofu_stadd_t uct_utofu_record_at(const uct_utofu_peer_t* peer, size_t field) {
+  return peer->control + peer->its_index * sizeof(uct_utofu_record_t) + field;
+}
+
 /* Whether an endpoint wants to know if its peer is there: it has sent something that nothing confirms, or waits for the
  * peer to take a message, or to make a ring, which a dead one never does. */
 static inline int uct_utofu_ep_wonders(const uct_utofu_ep_t* ep) {
-  return (ep->unconfirmed || ep->wants_slot || ep->peer->early_count > 0) && ep->failure == UCS_OK;
+  return (ep->unconfirmed || ep->wants_slot || ep->peer->early != NULL) && ep->failure == UCS_OK;
 }
 
 /* Puts into the record `alive` of the peer, behind all messages, with a local notice. @return as uct_utofu_op_posted */
@@ -410,13 +463,13 @@ static inline void uct_utofu_peer_take_handled(uct_utofu_peer_t* peer, uint16_t 
   }
 }
 
-/* Whether there is room for a message: a slot, or, before there are any, a buffer. Half of the buffers are for others:
+/* Whether there is room for a message: a slot, or, for the first one, a buffer. Half of the buffers are for others:
  * nobody waits for them because a peer does not answer. */
 static inline int uct_utofu_peer_has_room(const uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
   if (ucs_likely(peer->tx == UCT_UTOFU_TX_READY)) {
-    return peer->early_count == 0 && uct_utofu_peer_free_slots(peer) > 0;
+    return peer->early == NULL && uct_utofu_peer_free_slots(peer) > 0;
   }
-  return peer->early_count < UCT_UTOFU_EARLY && iface->free_buffer_count > ucs_div_round_up(iface->config.buffers, 2);
+  return peer->tx == UCT_UTOFU_TX_NONE && iface->free_buffer_count > ucs_div_round_up(iface->config.buffers, 2);
 }
 
 /* ---- ep.c ---- */
@@ -445,16 +498,38 @@ int uct_utofu_send_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer);
 /* Ends what waits for a ring of a peer that failed, or of which nothing is known any more. */
 void uct_utofu_drop_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status);
 
-/* Ends those of one endpoint that has failed. */
-void uct_utofu_cancel_early(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep);
+/* Ends it, unless the peer is fetching it. */
+void uct_utofu_cancel_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer);
+
+/* The peer has written our outbox. */
+void uct_utofu_outbox_written(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer);
 
 void uct_utofu_am_arrived(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, char* slot);
+
+/* Hands over a message that was fetched. */
+void uct_utofu_am_deliver(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, uct_utofu_am_header_t* header);
 
 ucs_status_t uct_utofu_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header, const void* payload, unsigned length);
 ucs_status_t uct_utofu_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t* iov, size_t iovcnt);
 ssize_t uct_utofu_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack, void* arg, unsigned flags);
 ucs_status_t uct_utofu_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void* header, unsigned header_length,
                                    const uct_iov_t* iov, size_t iovcnt, unsigned flags, uct_completion_t* comp);
+
+/* ---- fetch.c ---- */
+
+/* A peer has rung. */
+void uct_utofu_fetch_later(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer);
+
+/* Whether all that is owed to a peer is to look into its outbox, which has time. */
+static inline int uct_utofu_is_fetched_later(const uct_utofu_peer_t* peer) {
+  return peer->owes == UCT_UTOFU_OWES_FETCH && peer->fetch_step == UCT_UTOFU_FETCH_LOOK;
+}
+
+/* Takes the next step, and pays the debt, unless it is too early for it. @return UTOFU_ERR_BUSY: later */
+int uct_utofu_fetch(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer);
+
+/* A step has ended. */
+void uct_utofu_fetched(uct_utofu_iface_t* iface, uct_utofu_op_t* op, uint64_t value);
 
 /* ---- rma.c ---- */
 

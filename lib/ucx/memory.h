@@ -22,6 +22,7 @@
 
 /* The STag, of those that a program may choose, of the control memory of each interface: peers compute its STADD. */
 #define UCT_UTOFU_CONTROL_STAG 200u
+#define UCT_UTOFU_BUFFERS_STAG 201u /* The same of its buffers. */
 
 #define UCT_UTOFU_NO_STADD ((utofu_stadd_t)-1)
 

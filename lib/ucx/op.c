@@ -15,7 +15,8 @@ ucs_status_t uct_utofu_ops_init(uct_utofu_iface_t* iface) {
       ucs_posix_memalign((void**)&iface->buffers, ucs_get_page_size(), bytes, "utofu buffers") != 0) {
     return UCS_ERR_NO_MEMORY;
   }
-  const int rc = utofu_reg_mem(iface->vcq, iface->buffers, bytes, 0, &iface->buffers_stadd);
+  const int rc =
+      utofu_reg_mem_with_stag(iface->vcq, iface->buffers, bytes, UCT_UTOFU_BUFFERS_STAG, 0, &iface->buffers_stadd);
   if (rc != UTOFU_SUCCESS) {
     ucs_error("buffers of %zu bytes cannot be registered: uTofu says %d", bytes, rc);
     iface->buffers_stadd = UCT_UTOFU_NO_STADD;
@@ -43,25 +44,33 @@ void uct_utofu_ops_cleanup(uct_utofu_iface_t* iface) {
   ucs_free(iface->ops);
 }
 
-uct_utofu_op_t* uct_utofu_op_take(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, int tagged, int buffered) {
+uct_utofu_op_t* uct_utofu_op_take_of(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, int tagged, int buffered) {
   uct_utofu_op_t* const op = iface->free_ops;
   if (op == NULL || (tagged && iface->free_tag_count == 0) || (buffered && iface->free_buffer_count == 0)) {
     return NULL;
   }
   iface->free_ops = op->next;
-  op->ep = ep;
-  op->peer = ep->peer;
+  op->ep = NULL;
+  op->peer = peer;
   op->comp = NULL;
   op->buffer = buffered ? iface->free_buffers[--iface->free_buffer_count] : NULL;
   op->notices = 1;
   op->tag = tagged ? iface->free_tags[--iface->free_tag_count] : 0;
   op->kind = UCT_UTOFU_OP_PLAIN;
   op->what = UCT_UTOFU_OTHER;
-  op->epoch = ep->peer->epoch;
+  op->epoch = peer->epoch;
   op->striped = 0;
   op->status = UCS_OK;
   if (tagged) {
     iface->tagged[op->tag] = op;
+  }
+  return op;
+}
+
+uct_utofu_op_t* uct_utofu_op_take(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, int tagged, int buffered) {
+  uct_utofu_op_t* const op = uct_utofu_op_take_of(iface, ep->peer, tagged, buffered);
+  if (ucs_likely(op != NULL)) {
+    op->ep = ep;
   }
   return op;
 }
@@ -100,7 +109,11 @@ ucs_status_t uct_utofu_op_posted(uct_utofu_iface_t* iface, uct_utofu_op_t* op, i
   iface->open_count++;
   iface->tcq_open += op->tag == 0;
   iface->striped += op->striped;
-  note_open(op->ep, op);
+  if (ucs_likely(op->ep != NULL)) {
+    note_open(op->ep, op);
+  } else {
+    iface->left_count++;
+  }
   return UCS_OK;
 }
 
@@ -126,6 +139,10 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   if (--op->notices > 0) {
     return;
   }
+  if (ucs_unlikely(op->kind == UCT_UTOFU_OP_FETCH)) {
+    uct_utofu_fetched(iface, op, value);
+    return;
+  }
   const int is_news = op->epoch == op->peer->epoch; /* Otherwise its peer is another one by now, or tried again. */
   if (op->status == UCS_OK) {
     take_result(op, value);
@@ -143,6 +160,7 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   const uint64_t number = op->number;
   const ucs_status_t ended = op->status;
   iface->open_count--;
+  iface->left_count -= ep == NULL;
   iface->tcq_open -= op->tag == 0;
   iface->striped -= op->striped;
   uct_utofu_op_drop(iface, op);
@@ -161,7 +179,11 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
 
 void uct_utofu_op_end_quietly(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
   iface->open_count--;
-  op->ep->open_count--;
+  if (op->ep != NULL) {
+    op->ep->open_count--;
+  } else {
+    iface->left_count--;
+  }
   uct_utofu_op_drop(iface, op);
 }
 

@@ -96,7 +96,7 @@ uct_utofu_peer_t* uct_utofu_peer_get(uct_utofu_iface_t* iface, utofu_vcq_id_t id
 /* What was agreed with an earlier interface of the same VCQ id, or before a failure, is void. */
 static void forget_sending(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   uct_utofu_drop_early(iface, peer, UCS_ERR_CANCELED); /* Of endpoints that were destroyed. */
-  memset(iface->control + peer->index * sizeof(uct_utofu_record_t), 0, sizeof(uct_utofu_record_t));
+  memset(uct_utofu_record_of(iface, peer), 0, sizeof(uct_utofu_record_t));
   peer->tx = UCT_UTOFU_TX_NONE;
   peer->tx_sent = peer->tx_handled = peer->tx_slots = 0;
   peer->failure = UCS_OK;
@@ -150,29 +150,25 @@ static ucs_status_t make_ring(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) 
   return UCS_OK;
 }
 
-static int ring_doorbell(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
+int uct_utofu_ring(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
   iface->talks = 1;
   const utofu_stadd_t doorbell = peer->control + peer->doorbells * sizeof(uct_utofu_record_t) + peer->index;
   return utofu_put_piggyback8(iface->vcq, peer->route, 0, doorbell, 1, peer->epoch, kControlFlags, NULL);
-}
-
-static utofu_stadd_t record_at(const uct_utofu_peer_t* peer, size_t field) {
-  return peer->control + peer->its_index * sizeof(uct_utofu_record_t) + field;
 }
 
 static int answer(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
   const unsigned slots = peer->rx_ring == NULL ? 0 : iface->config.slots;
   uct_utofu_record_t record = {.ring = peer->rx_stadd,
                                .answer = uct_utofu_answer(iface->incarnation, peer->its_epoch, slots)};
-  return utofu_put_piggyback(iface->vcq, peer->route, &record, record_at(peer, 0),
+  return utofu_put_piggyback(iface->vcq, peer->route, &record, uct_utofu_record_at(peer, 0),
                              offsetof(uct_utofu_record_t, handled), peer->epoch, kControlFlags, NULL);
 }
 
 static int tell_count(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   const uint16_t handled = peer->rx_handled;
-  const int rc =
-      utofu_put_piggyback8(iface->vcq, peer->route, handled, record_at(peer, offsetof(uct_utofu_record_t, handled)),
-                           sizeof(uint64_t), peer->epoch, kControlFlags, NULL);
+  const int rc = utofu_put_piggyback8(iface->vcq, peer->route, handled,
+                                      uct_utofu_record_at(peer, offsetof(uct_utofu_record_t, handled)),
+                                      sizeof(uint64_t), peer->epoch, kControlFlags, NULL);
   if (rc == UTOFU_SUCCESS) {
     peer->rx_told = handled;
   }
@@ -183,7 +179,7 @@ static int tell_count(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
 static int pay(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   int rc = UTOFU_SUCCESS;
   if (peer->owes & UCT_UTOFU_OWES_RING) {
-    rc = ring_doorbell(iface, peer);
+    rc = uct_utofu_ring(iface, peer);
     peer->owes &= rc == UTOFU_ERR_BUSY ? ~0 : ~UCT_UTOFU_OWES_RING;
   }
   if (rc != UTOFU_ERR_BUSY && (peer->owes & UCT_UTOFU_OWES_ANSWER)) {
@@ -202,31 +198,39 @@ static int pay(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
     rc = uct_utofu_send_early(iface, peer);
     peer->owes &= rc == UTOFU_ERR_BUSY ? ~0 : ~UCT_UTOFU_OWES_EARLY;
   }
+  if (rc != UTOFU_ERR_BUSY && (peer->owes & UCT_UTOFU_OWES_FETCH)) {
+    rc = uct_utofu_fetch(iface, peer);
+  }
   return rc;
 }
 
 void uct_utofu_peer_owe(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, unsigned what) {
-  const int listed = peer->owes != 0;
-  if (peer->failure != UCS_OK) {
-    return;
-  }
   peer->owes |= (uint8_t)what;
-  pay(iface, peer);
-  if (peer->owes != 0 && !listed) {
-    ucs_list_add_tail(&iface->owing, &peer->owing);
-  } else if (peer->owes == 0 && listed) {
-    ucs_list_del(&peer->owing);
+  pay(iface, peer); /* Which may note another debt of this peer. */
+  if ((peer->owes != 0) != peer->is_owing) {
+    peer->is_owing = !peer->is_owing;
+    if (peer->is_owing) {
+      ucs_list_add_tail(&iface->owing, &peer->owing);
+    } else {
+      ucs_list_del(&peer->owing);
+    }
   }
 }
 
-void uct_utofu_pay_debts(uct_utofu_iface_t* iface) {
+unsigned uct_utofu_pay_debts(uct_utofu_iface_t* iface) {
   uct_utofu_peer_t *peer, *next;
+  unsigned count = 0;
   ucs_list_for_each_safe(peer, next, &iface->owing, owing) {
     if (pay(iface, peer) == UTOFU_ERR_BUSY) {
-      return;
+      break;
     }
-    ucs_list_del(&peer->owing);
+    if (peer->owes == 0 && peer->is_owing) {
+      peer->is_owing = 0;
+      ucs_list_del(&peer->owing);
+      count++;
+    }
   }
+  return count;
 }
 
 /* A second ring of the same VCQ is that of a later interface: what the earlier one had not sent will never come. */
@@ -243,6 +247,7 @@ static void bell_rung(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* n
   peer->its_epoch = (uint8_t)notice->edata;
   peer->rx_handled = peer->rx_told = 0;
   uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_ANSWER);
+  uct_utofu_fetch_later(iface, peer);
 }
 
 static void answered(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_record_t* record) {
@@ -256,10 +261,10 @@ static void answered(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct
   }
   peer->tx_ring = record->ring;
   peer->tx_slots = slots;
-  peer->tx = slots < UCT_UTOFU_EARLY ? UCT_UTOFU_TX_REFUSED : UCT_UTOFU_TX_READY;
+  peer->tx = slots == 0 ? UCT_UTOFU_TX_REFUSED : UCT_UTOFU_TX_READY;
   if (peer->tx == UCT_UTOFU_TX_REFUSED) {
-    uct_utofu_peer_failed(iface, peer, UCS_ERR_NO_RESOURCE);
-  } else if (peer->early_count > 0) {
+    uct_utofu_peer_failed(iface, peer, UCS_ERR_EXCEEDS_LIMIT); /* Not one that says: later. */
+  } else if (peer->early != NULL) {
     uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_EARLY);
   }
 }
@@ -271,6 +276,10 @@ static void record_written(uct_utofu_iface_t* iface, size_t end) {
     return; /* Of an earlier interface on this VCQ. */
   }
   uct_utofu_peer_t* const peer = iface->peer_table[index];
+  if (end - index * sizeof *record == sizeof *record) {
+    uct_utofu_outbox_written(iface, peer);
+    return;
+  }
   if (record->answer == 0) {
     return; /* It was written for an earlier interface on this VCQ. */
   }

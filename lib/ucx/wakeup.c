@@ -45,7 +45,7 @@ static double look(uct_utofu_iface_t* iface, ucs_time_t now) {
     return 0;
   }
   const double armed_s = now > iface->wakeup.since ? ucs_time_to_sec(now - iface->wakeup.since) : 0;
-  const int found = has_something(iface) || (iface->wakeup.unconfirmed && armed_s > kConfirmSeconds);
+  const int found = has_something(iface) || (iface->wakeup.wake_at != 0 && now >= iface->wakeup.wake_at);
   if (found) {
     signal_user(iface);
   }
@@ -181,10 +181,28 @@ void uct_utofu_own_to_post(uct_utofu_iface_t* iface) {
   }
 }
 
-static int has_unconfirmed(const uct_utofu_iface_t* iface) {
+/* When it has to do something though nothing has come. A first message is fetched when it has not come for a while. */
+static ucs_time_t next_time(const uct_utofu_iface_t* iface) {
+  ucs_time_t least = 0;
   const uct_utofu_ep_t* ep;
+  const uct_utofu_peer_t* peer;
   ucs_list_for_each(ep, &iface->eps, of_iface) {
     if (uct_utofu_ep_wonders(ep)) {
+      least = iface->wakeup.since + ucs_time_from_sec(kConfirmSeconds);
+      break;
+    }
+  }
+  ucs_list_for_each(peer, &iface->owing, owing) {
+    least = least == 0 || peer->fetch_at < least ? peer->fetch_at : least;
+  }
+  return least;
+}
+
+/* Whether it can do something now for which there was no room. */
+static int owes_something(const uct_utofu_iface_t* iface) {
+  const uct_utofu_peer_t* peer;
+  ucs_list_for_each(peer, &iface->owing, owing) {
+    if (!uct_utofu_is_fetched_later(peer)) {
       return 1;
     }
   }
@@ -195,7 +213,7 @@ void uct_utofu_after_progress(uct_utofu_iface_t* iface, unsigned count) {
   if (count > 0) {
     signal_user(iface);
   } else {
-    iface->wakeup.unconfirmed = has_unconfirmed(iface); /* Requests that waited may have sent messages. */
+    iface->wakeup.wake_at = next_time(iface); /* Requests that waited may have sent messages. */
     __atomic_store_n(&iface->wakeup.state, UCT_UTOFU_ARMED, __ATOMIC_RELEASE);
   }
 }
@@ -211,11 +229,15 @@ ucs_status_t uct_utofu_event_arm(uct_iface_h tl_iface, unsigned events) {
   uct_utofu_take_back(iface);
   while (read(fd, &dropped, sizeof dropped) < 0 && errno == EINTR) {
   }
-  if (iface->busy || !ucs_list_is_empty(&iface->owing) || uct_utofu_ep_could_dispatch(iface) || has_something(iface)) {
-    return UCS_ERR_BUSY;
+  if (iface->busy || owes_something(iface) || uct_utofu_ep_could_dispatch(iface) || has_something(iface)) {
+    if (iface->super.progress_flags != 0) {
+      return UCS_ERR_BUSY;
+    }
+    signal_user(iface); /* Nobody calls its progress who is not woken for it: UCP has made it an idle one. */
+    return UCS_OK;
   }
   iface->wakeup.since = ucs_get_time();
-  iface->wakeup.unconfirmed = has_unconfirmed(iface);
+  iface->wakeup.wake_at = next_time(iface);
   __atomic_store_n(&iface->wakeup.state, UCT_UTOFU_ARMED, __ATOMIC_RELEASE);
   pthread_mutex_lock(&watcher.lock);
   pthread_cond_signal(&watcher.changed);

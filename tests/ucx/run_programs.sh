@@ -168,6 +168,9 @@ PAIR_FAR=1 uct_check
 UCX_UTOFU_RCACHE=n uct_entities_check memory
 UCX_UTOFU_TX_BUFFERS=1 uct_entities_check flush
 UCX_UTOFU_SLOTS=2 uct_entities_check first
+UCX_UTOFU_SLOTS=2 uct_strangers_check silent
+PORTOFU_SHUFFLE=1 uct_strangers_check silent
+UCX_UTOFU_WAKEUP=y uct_strangers_check silent
 PORTOFU_SHUFFLE=1 uct_entities_check flush
 UCX_UTOFU_WAKEUP=y uct_entities_check armed
 UCX_UTOFU_WAKEUP=y uct_fork_check
@@ -190,6 +193,8 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_strangers_check closed
 - uct_strangers_check replaced
 - uct_strangers_check restarted
+- uct_strangers_check returned
+- uct_strangers_check silent
 - uct_strangers_check refused
 - ucp_check
 - ucp_workers_check 12
