@@ -12,7 +12,7 @@ static utofu_stadd_t next_slot(const uct_utofu_iface_t* iface, const uct_utofu_p
 /* @return UCS_OK: the next slot is ours, at *slot_p, or UCT_UTOFU_NO_STADD: the message may wait for a ring */
 static ucs_status_t find_slot(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, utofu_stadd_t* slot_p) {
   uct_utofu_peer_t* const peer = ep->peer;
-  const ucs_status_t status = uct_utofu_ep_may_post(iface, ep, UCT_UTOFU_OTHER, 0);
+  const ucs_status_t status = uct_utofu_ep_may_post(iface, ep, UCT_UTOFU_MESSAGE, 0);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }

@@ -78,22 +78,44 @@ static int has_room(const uct_utofu_iface_t* iface) {
  * is written later is behind puts and atomics. An atomic, which reads, too, is behind atomics: none is inside another.
  * No get is behind a put, and nothing behind what goes to another VCQ (guide 2.2.10, STRONG_ORDER). */
 static int is_ordered(const uct_utofu_ep_t* ep, unsigned what, utofu_vcq_id_t to) {
-  if (to != ep->open_to || what == UCT_UTOFU_OTHER) {
+  if (to != ep->open_to || what >= UCT_UTOFU_OTHER) {
     return 0;
   }
   return what == UCT_UTOFU_PUT ? (ep->open_what & UCT_UTOFU_OTHER) == 0 : ep->open_what == UCT_UTOFU_ATOMIC;
+}
+
+/* Messages tell nothing of their end. Before the first operation behind a fence that may overtake them, something
+ * confirms them, for which it waits. @return 0: there was no room for that */
+static int confirm_messages(uct_utofu_iface_t* iface, uct_utofu_ep_t* self) {
+  uct_utofu_ep_t* ep;
+  ucs_list_for_each(ep, &self->peer->eps, of_peer) {
+    if (ep->unconfirmed && uct_utofu_peer_confirm(iface, ep) == UCS_ERR_NO_RESOURCE) {
+      return 0;
+    }
+    if (ep->open_count > 0) {
+      ep->fenced |= UCT_UTOFU_FENCED_OPS;
+      iface->fenced |= ep != self;
+    }
+  }
+  self->fenced &= ~UCT_UTOFU_FENCED_MESSAGES;
+  return 1;
 }
 
 static int is_fenced(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, unsigned what, utofu_vcq_id_t to) {
   if (ucs_likely(!ep->fenced && !iface->fenced)) {
     return 0;
   }
-  ep->fenced = ep->fenced && ep->open_count > 0;
-  iface->fenced = iface->fenced && iface->open_count > 0;
-  if (!ep->fenced && !iface->fenced) {
+  if ((ep->fenced & UCT_UTOFU_FENCED_MESSAGES) && what != UCT_UTOFU_MESSAGE &&
+      (what != UCT_UTOFU_PUT || to != ep->peer->route) && !confirm_messages(iface, ep)) {
+    return 1;
+  }
+  const unsigned open_count = iface->open_count - iface->left_count;
+  ep->fenced &= ep->open_count > 0 ? ~0u : ~(unsigned)UCT_UTOFU_FENCED_OPS;
+  iface->fenced = iface->fenced && open_count > 0;
+  if (!(ep->fenced & UCT_UTOFU_FENCED_OPS) && !iface->fenced) {
     return 0;
   }
-  return (iface->fenced && iface->open_count > ep->open_count) || !is_ordered(ep, what, to);
+  return (iface->fenced && open_count > ep->open_count) || !is_ordered(ep, what, to);
 }
 
 ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, unsigned what, utofu_vcq_id_t to) {
@@ -274,7 +296,7 @@ ucs_status_t uct_utofu_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t
 
 ucs_status_t uct_utofu_ep_fence(uct_ep_h tl_ep, unsigned flags) {
   uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
-  ep->fenced = ep->open_count > 0;
+  ep->fenced |= (ep->open_count > 0 ? UCT_UTOFU_FENCED_OPS : 0) | (ep->unconfirmed ? UCT_UTOFU_FENCED_MESSAGES : 0);
   return UCS_OK;
 }
 

@@ -195,21 +195,29 @@ unsigned uct_utofu_iface_progress(uct_iface_h tl_iface) {
 static ucs_status_t flush(uct_iface_h tl_iface, unsigned flags, uct_completion_t* comp) {
   uct_utofu_iface_t* const iface = ucs_derived_of(tl_iface, uct_utofu_iface_t);
   uct_utofu_ep_t* ep;
+  ucs_status_t flushed = UCS_OK;
   if (comp != NULL) {
     return UCS_ERR_UNSUPPORTED;
   }
   ucs_list_for_each(ep, &iface->eps, of_iface) {
     const ucs_status_t status = uct_utofu_ep_flush(&ep->super.super, 0, NULL);
-    if (status != UCS_OK) {
-      return status == UCS_ERR_NO_RESOURCE ? UCS_INPROGRESS : status;
+    if (status != UCS_OK && status != UCS_ERR_NO_RESOURCE && status != UCS_INPROGRESS) {
+      return status;
     }
+    flushed = status == UCS_OK ? flushed : UCS_INPROGRESS;
   }
-  return iface->open_count > 0 ? UCS_INPROGRESS : UCS_OK;
+  return flushed;
 }
 
 static ucs_status_t fence(uct_iface_h tl_iface, unsigned flags) {
   uct_utofu_iface_t* const iface = ucs_derived_of(tl_iface, uct_utofu_iface_t);
-  iface->fenced = iface->open_count > 0;
+  uct_utofu_ep_t *ep, *other;
+  iface->fenced = iface->open_count > iface->left_count;
+  ucs_list_for_each(ep, &iface->eps, of_iface) {
+    if (ep->unconfirmed) { /* Endpoints to one peer are one, for what is told by no notice. */
+      ucs_list_for_each(other, &ep->peer->eps, of_peer) { other->fenced |= UCT_UTOFU_FENCED_MESSAGES; }
+    }
+  }
   return UCS_OK;
 }
 

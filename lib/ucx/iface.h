@@ -168,7 +168,11 @@ typedef enum {
 } uct_utofu_op_kind_t;
 
 /* What strong order can keep in order, for fences. */
-enum { UCT_UTOFU_PUT = 1, UCT_UTOFU_ATOMIC = 2, UCT_UTOFU_OTHER = 4 };
+enum { UCT_UTOFU_PUT = 1, UCT_UTOFU_ATOMIC = 2, UCT_UTOFU_OTHER = 4, UCT_UTOFU_MESSAGE = 8 };
+
+/* Before a fence there were operations, whose notices tell their end, or messages, which an operation has to confirm.
+ */
+enum { UCT_UTOFU_FENCED_OPS = 1, UCT_UTOFU_FENCED_MESSAGES = 2 };
 
 struct uct_utofu_op {
   uct_utofu_op_t* next; /* In iface->free_ops. */
@@ -293,7 +297,7 @@ struct uct_utofu_ep {
   uint8_t is_waiting;      /* It has pending requests, or is looked at. */
   ucs_queue_head_t flushes;
   uint64_t next_number;
-  int fenced;          /* Later operations wait until those that are open are complete. */
+  unsigned fenced;     /* UCT_UTOFU_FENCED_*: later operations wait until earlier ones are complete. */
   unsigned open_count; /* Operations whose notices are missing. */
   uint8_t open_what;   /* What they are, and, unless there are others, to which VCQ they all go. */
   utofu_vcq_id_t open_to;
@@ -475,8 +479,8 @@ static inline int uct_utofu_peer_has_room(const uct_utofu_iface_t* iface, const 
 /* ---- ep.c ---- */
 
 /* Whether an operation may be posted, or what stands in its way.
- * @param what  UCT_UTOFU_PUT or UCT_UTOFU_ATOMIC with strong order, or UCT_UTOFU_OTHER
- * @param to    the remote VCQ; of no meaning for others */
+ * @param what  UCT_UTOFU_PUT or UCT_UTOFU_ATOMIC with strong order, UCT_UTOFU_MESSAGE, or UCT_UTOFU_OTHER
+ * @param to    the remote VCQ, of puts and atomics */
 ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, unsigned what, utofu_vcq_id_t to);
 void uct_utofu_ep_dispatch(uct_utofu_iface_t* iface);
 

@@ -187,6 +187,7 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_failure_check blocked
 - uct_failure_check getting
 - uct_failure_check unmet
+- uct_failure_check left
 - uct_strangers_check counts
 - uct_strangers_check late
 - uct_strangers_check answered
@@ -196,6 +197,9 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_strangers_check returned
 - uct_strangers_check silent
 - uct_strangers_check refused
+- uct_fence_check
+PORTOFU_SHUFFLE=1 uct_fence_check
+PAIR_FAR=1 uct_fence_check
 - ucp_check
 - ucp_workers_check 12
 UCX_NET_DEVICES=tni1 ucp_check

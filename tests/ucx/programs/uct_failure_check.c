@@ -5,7 +5,8 @@
 //            is who makes one more endpoint
 //   getting  a short get from a dead peer gives an error, and the handler is told, too
 //   unmet    so does who waits for a peer that dies before it has answered the first message
-// Usage: uct_failure_check alive|blocked|getting|unmet
+//   left     nobody waits for operations of an endpoint that was destroyed, whose peer is stopped: no flush, no fence
+// Usage: uct_failure_check alive|blocked|getting|unmet|left
 #include <string.h>
 
 #include "uct_pair.h"
@@ -177,6 +178,50 @@ static void run_unmet(void) {
   CHECK(completion.status == UCS_ERR_ENDPOINT_TIMEOUT, "a flush says %s", ucs_status_string(completion.status));
 }
 
+// What it posts stays under way, and holds up nothing that goes elsewhere, here to itself.
+static void run_left(void) {
+  static uct_ep_params_t self_params;
+  unsigned char address[256], packed[256];
+  uint64_t result = 0;
+  uct_rkey_bundle_t self_key;
+  uct_ep_h self;
+  UCX_OK(uct_iface_get_address(iface, (uct_iface_addr_t*)address));
+  self_params = ep_params;
+  self_params.iface_addr = (const uct_iface_addr_t*)address;
+  UCX_OK(uct_ep_create(&self_params, &self));
+  UCX_OK(uct_md_mkey_pack(md, window_memh, packed));
+  UCX_OK(uct_rkey_unpack(component, packed, &self_key));
+  kill(pair_child, SIGSTOP);
+  CHECK(waitpid(pair_child, NULL, WUNTRACED) == pair_child, "the peer does not stop");
+  const uct_ep_h left = connect_again();
+  POST(UCS_INPROGRESS,
+       uct_ep_atomic64_fetch(left, UCT_ATOMIC_OP_ADD, 1, &result, remote, key.rkey, expect_completion()));
+  POST(UCS_OK, uct_ep_am_short(left, 0, sent, NULL, 0));
+  for (unsigned looks = 0; looks < 10000; looks++) {
+    progress();
+  }
+  CHECK(uct_iface_flush(iface, 0, NULL) == UCS_INPROGRESS, "a stopped process answers");
+  uct_ep_destroy(left);
+  CHECK(completed == 1 && completion.status == UCS_ERR_CANCELED, "a completion hears %s",
+        ucs_status_string(completion.status));
+  while (uct_iface_flush(iface, 0, NULL) != UCS_OK) {
+    progress();
+  }
+  for (unsigned round = 0; round < kRounds; round++) {
+    POST(UCS_OK, uct_ep_put_short(self, &result, sizeof result, (uintptr_t)window, self_key.rkey));
+    UCX_OK(uct_iface_fence(iface, 0));
+    POST(UCS_INPROGRESS, uct_ep_atomic64_fetch(self, UCT_ATOMIC_OP_ADD, 1, &result, (uintptr_t)window, self_key.rkey,
+                                               expect_completion()));
+    wait_completion();
+    result++;
+  }
+  CHECK(*(uint64_t*)window == kRounds, "%lu atomics", (unsigned long)*(uint64_t*)window);
+  uct_ep_destroy(self);
+  uct_rkey_release(component, &self_key);
+  kill(pair_child, SIGKILL);
+  await_failure();
+}
+
 static int end_with_dead(void (*run)(void)) {
   // The first message waits until the peer has made room.
   for (; sent < kMessages && run != run_unmet; sent++) {
@@ -218,6 +263,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "alive") != 0) {
     return end_with_dead(strcmp(what, "blocked") == 0   ? run_blocked
                          : strcmp(what, "getting") == 0 ? run_getting
+                         : strcmp(what, "left") == 0    ? run_left
                                                         : run_unmet);
   }
   run_destroyed_by_completion();
