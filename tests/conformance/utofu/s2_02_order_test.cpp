@@ -1,4 +1,5 @@
 // Guide 2.2.10, 3.7.9: the order of notices, errors among them, and of what is read and written; flags of a path.
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -298,5 +299,61 @@ UTOFU_TEST_BOTH(Order, Section3_7_9_2__path_is_in_the_flags_or_in_the_id) {
   }
   EXPECT_EQ(utofu_put_piggyback8(ring.vcq, ring.next.vcq_id, 1, ring.next.stadd, 8, 0, 0xffUL << 28, nullptr),
             UTOFU_ERR_INVALID_PATH_ID);
+  self.barrier();
+}
+
+namespace {
+
+/// Communications that tell the target, by number, some of them too long for one packet.
+int post_telling(const Ring& ring, utofu_vcq_hdl_t vcq, utofu_stadd_t stadd, utofu_vcq_id_t to, int which) {
+  const auto edata = static_cast<std::uint64_t>(which) & 255;
+  constexpr unsigned long kFlags = kLocal | kRemote;
+  switch (which % 5) {
+    case 0: return utofu_put(vcq, to, stadd, ring.next.stadd, 8, edata, kFlags, nullptr);
+    case 1: return utofu_get(vcq, to, stadd, ring.next.stadd, kLong, edata, kFlags, nullptr);
+    case 2: return utofu_put(vcq, to, stadd, ring.next.stadd, kLong, edata, kFlags, nullptr);
+    case 3: return utofu_armw8(vcq, to, UTOFU_ARMW_OP_ADD, 1, ring.next.stadd, edata, kFlags, nullptr);
+    default: return utofu_put_piggyback8(vcq, to, 1, ring.next.stadd, 8, edata, kFlags, nullptr);
+  }
+}
+
+}  // namespace
+
+/// The guide orders notices for one VCQ, one remote VCQ and one path. Here remote ones are in order for all VCQs of the
+/// CQ that has sent, and for all paths.
+UTOFU_TEST_BOTH(Order, Section2_2_10__remote_notices_are_in_order_for_all_VCQs_of_a_CQ_and_all_paths) {
+  constexpr std::size_t kQueues = 3;
+  constexpr int kPosted = 600;
+  Ring ring(self, kBytes);
+  std::array<utofu_vcq_hdl_t, kQueues> vcqs{ring.vcq};
+  std::array<utofu_stadd_t, kQueues> stadds{ring.stadd};
+  std::array<int, kQueues> posted{}, told{};
+  for (std::size_t i = 1; i < kQueues; ++i) {
+    ASSERT_EQ(utofu_create_vcq(0, 0, &vcqs[i]), UTOFU_SUCCESS);
+    ASSERT_EQ(utofu_reg_mem(vcqs[i], ring.memory.data(), kBytes, 0, &stadds[i]), UTOFU_SUCCESS);
+  }
+  int sent = 0, heard = 0;
+  const bool all = wait_until([&] {
+    if (sent < kPosted && sent - heard < 100) {
+      const auto from = static_cast<std::size_t>(sent) % kQueues;
+      std::uint8_t coords[3] = {0, static_cast<std::uint8_t>(sent % 3), 1};
+      utofu_vcq_id_t to = ring.next.vcq_id;
+      EXPECT_EQ(utofu_set_vcq_id_path(&to, coords), UTOFU_SUCCESS);
+      EXPECT_EQ(post_telling(ring, vcqs[from], stadds[from], to, sent++), UTOFU_SUCCESS);
+      ++posted[from];
+    }
+    for (std::size_t i = 0; i < kQueues; ++i) {
+      for (utofu_mrq_notice notice{}; utofu_poll_mrq(vcqs[i], 0, &notice) == UTOFU_SUCCESS;) {
+        if (notice.notice_type % 2 != 0) {
+          EXPECT_EQ(notice.edata, static_cast<std::uint64_t>(heard++) & 255) << "of a communication with this VCQ";
+        } else {
+          const auto number = static_cast<std::uint64_t>(told[i]++) * kQueues + i;
+          EXPECT_EQ(notice.edata, number & 255) << "of a communication of this VCQ";
+        }
+      }
+    }
+    return (sent == kPosted && heard == kPosted && told == posted) || testing::Test::HasFailure();
+  });
+  EXPECT_TRUE(all);
   self.barrier();
 }
