@@ -258,7 +258,8 @@ void find_tofu(const JobView& job, std::vector<Finding>* findings) {
                            0,
                            ownerless.requests,
                            "requests of " + job.name(process.id()) + " that wait for " + name +
-                               ", which no process is known to have: " + std::to_string(ownerless.requests)});
+                               ", which no process is known to have, or whose former owner owes answers: " +
+                               std::to_string(ownerless.requests)});
     }
   }
   for (const ProcessPicture& process : job.processes()) {
