@@ -213,6 +213,10 @@ class Tofu {
   std::unordered_map<std::uint64_t, std::deque<OwnerlessRequest>> ownerless;  ///< By claim key, in order of posting.
   std::uint64_t ask_again_ns = 0;                                             ///< When nodes are asked again.
 
+  // Of initiator/barrier.
+  std::uint32_t gate_settings = 0;  ///< Numbers given to settings of gates.
+  bool circuits_ended = false;      ///< Some circuit has an end.
+
   // Of initiator/tofu_report.
   std::vector<LostNotice> lost_notices;  ///< In any order.
   bool loses_peer = false;               ///< A peer is being lost: its notices are gathered there.

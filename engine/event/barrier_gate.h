@@ -78,6 +78,7 @@ struct BarrierGate : GateEnds {
   std::uint64_t set_id = 0;  ///< Id of the start/end gate that was allocated with it.
   std::uint32_t set_size = 0;
   bool configured = false;
+  bool is_left_out = false;  ///< By the last setting of its set: what happens to it is nothing to that.
   ProcessId source_process;  ///< Who had `remote_source` when that was asked for first; {0, 0}: it has no answer yet.
   ProcessId target_process;  ///< The same of `remote_target`.
   bool target_dead =
@@ -91,10 +92,17 @@ struct BarrierGate : GateEnds {
   bool packet_counted = false;
   bool armed = false;  ///< What goes out waits in `inputs`, or has fired.
 
-  std::uint64_t rounds_started = 0;          ///< Start/end gates: whose signal and packet have gone out.
-  std::uint64_t rounds_passed = 0;           ///< Whose inputs have been taken.
-  std::uint64_t whole_rounds = kAllRounds;   ///< That it takes part in; those behind fail, because a process is gone.
-  bool owes_end = false;                     ///< That has changed, and nobody else knows yet.
+  std::uint64_t rounds_started = 0;         ///< Start/end gates: whose signal and packet have gone out.
+  std::uint64_t rounds_passed = 0;          ///< Whose inputs have been taken.
+  std::uint64_t whole_rounds = kAllRounds;  ///< That it takes part in; those behind fail, because a process is gone.
+  bool owes_end = false;                    ///< That has changed, and nobody else knows yet.
+  std::uint32_t setting = 0;                ///< How its circuit is named to its source; no other one has the number.
+  /// Another circuit of this process has ended: what its source says unasked may be of an earlier circuit, too.
+  bool asks = false;
+  bool doubts = false;            ///< It may have missed what its source has said, and asks once a barrier waits.
+  bool owes_question = false;     ///< It does so now.
+  bool was_asked = false;         ///< So a barrier of another process waits for it.
+  std::uint32_t owes_answer = 0;  ///< To its target, of which that is the setting.
   std::uint64_t ended_source = kNoGate;      ///< Not of this circuit: who has said that no more comes.
   BarrierState state = BarrierState::kIdle;  ///< Start/end gates.
   GateValue result;
@@ -104,6 +112,7 @@ struct BarrierGate : GateEnds {
   std::uint64_t rounds_sent() const { return is_start() ? rounds_started : rounds_passed; }
   /// Whose packets have come.
   std::uint64_t packets_in() const { return rounds_passed + packets.size(); }
+  bool owes_notice() const { return owes_end || owes_question || owes_answer != 0; }
   std::uint32_t input_count() const { return (local_source != kNoGate) + (remote_source != kNoGate); }
 };
 

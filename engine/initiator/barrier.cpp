@@ -120,7 +120,7 @@ BarrierGate* local_target_of(Core& core, const BarrierGate& gate) {
 /// @param fails  what runs, too; else only what starts later
 void end_set(Core& core, const BarrierGate& gate, bool fails) {
   BarrierGate* const start = core.tofu->gate(queue_number(gate.set_id));
-  if (start == nullptr) return;
+  if (start == nullptr || gate.is_left_out) return;
   end_gate(core, *start, start->rounds_started - (fails && start->state == BarrierState::kRunning ? 1 : 0));
 }
 
@@ -147,16 +147,78 @@ void take_step(Core& core, const BarrierGate& gate, Step&& step) {
   if (!taken) end_set(core, gate, true);
 }
 
-/// Tells both destinations of a gate that has an end how many more rounds of it come.
-void tell_of_end(Core& core, BarrierGate& gate) {
-  gate.owes_end = false;
+/// Lets pass_gate tell what the gate owes, to be noted next.
+void arm_notice(Core& core, BarrierGate& gate) {
+  if (!gate.owes_notice()) arm_inputs(core, gate, 0);
+}
+
+/// How many more rounds of a gate that has an end come.
+std::uint32_t rounds_left(const BarrierGate& gate) {
   const std::uint64_t left = gate.whole_rounds - std::min(gate.whole_rounds, gate.rounds_sent());
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(left, kMostWaitingInputs));
+}
+
+/// Tells both destinations of a gate that has an end.
+void tell_of_end(Core& core, const BarrierGate& gate) {
+  const std::uint32_t left = rounds_left(gate);
   BarrierGate* const next = local_target_of(core, gate);
   if (next != nullptr) end_gate(core, *next, next->rounds_passed + next->signals.size() + left);
   // Of the target whom that does not reach nothing follows: it may have been through its last round. Whoever has the
   // number of a dead one would take it for the end of his own circuit, if we are his source there.
   if (gate.remote_target != BarrierGate::kNoGate && !gate.target_dead)
-    send_gate_notice(core, gate, gate.remote_target, left);
+    send_gate_notice(core, gate, gate.remote_target, rounds_word(0, left));
+}
+
+/// Says that the gate waits for packets of its source, and perhaps asks how many come.
+void send_to_source(Core& core, BarrierGate& gate, std::uint64_t word) {
+  if (gate.remote_source == BarrierGate::kNoGate || send_gate_notice(core, gate, gate.remote_source, word)) return;
+  end_gate(core, gate, gate.packets_in());
+}
+
+/// Sends what the gate owes. What fails for lack of memory is owed still.
+void tell_what_is_owed(Core& core, BarrierGate& gate) {
+  const auto pay = [](auto& owed, auto&& tell) {
+    const auto what = std::exchange(owed, {});
+    if (!what) return;
+    try {
+      tell(what);
+    } catch (const std::bad_alloc&) {  // In the next cycle, with all that follows.
+      owed = what;
+      throw;
+    }
+  };
+  pay(gate.owes_end, [&](bool) { tell_of_end(core, gate); });
+  pay(gate.owes_question, [&](bool) { send_to_source(core, gate, rounds_word(gate.setting, kWhatIsLeft)); });
+  pay(gate.owes_answer, [&](std::uint32_t setting) {
+    const bool has_end = gate.whole_rounds != kAllRounds && gate.remote_target != BarrierGate::kNoGate;
+    if (has_end) send_gate_notice(core, gate, gate.remote_target, rounds_word(setting, rounds_left(gate)));
+  });
+  if (gate.owes_notice()) arm_inputs(core, gate, 0);  // An end, because nobody is there to ask.
+}
+
+/// A barrier waits for the gates of a set: those in doubt ask.
+void ask_sources(Core& core, std::uint64_t set_id) {
+  core.tofu->for_each_gate([&](BarrierGate& gate) {
+    if (gate.set_id != set_id || !gate.doubts) return;
+    arm_notice(core, gate);
+    gate.owes_question = true;
+    gate.doubts = false;
+  });
+}
+
+/// What the source of a gate says may be of an earlier circuit: it is asked, if not yet then when a barrier waits.
+void doubt(Core& core, BarrierGate& gate) {
+  gate.doubts = true;
+  const BarrierGate* const start = core.tofu->gate(queue_number(gate.set_id));
+  if (gate.was_asked || (start != nullptr && start->state == BarrierState::kRunning)) ask_sources(core, gate.set_id);
+}
+
+/// The target of a gate waits for it, in the setting of that number.
+void be_asked(Core& core, BarrierGate& gate, std::uint32_t setting) {
+  arm_notice(core, gate);
+  gate.owes_answer = setting;
+  core.tofu->for_each_gate([&gate](BarrierGate& other) { other.was_asked |= other.set_id == gate.set_id; });
+  ask_sources(core, gate.set_id);
 }
 
 /// Whether the gate waits for packets of that one.
@@ -166,11 +228,16 @@ bool is_source(const BarrierGate& gate, std::uint64_t id) {
 
 void receive_gate_notice(Core& core, BarrierGate& gate, const PacketHeader& header) {
   if (header.rounds_left == kAllRounds) return;  // The link is what it was sent for.
-  if (is_source(gate, header.sender_id)) {
-    const std::uint64_t more = std::min<std::uint64_t>(header.rounds_left, kMostWaitingInputs);
-    end_gate(core, gate, gate.packets_in() + more);
-  } else {
+  const auto setting = static_cast<std::uint32_t>(header.rounds_left >> 32);
+  const auto left = static_cast<std::uint32_t>(header.rounds_left);
+  if (left == kWhatIsLeft) {
+    if (header.sender_id == gate.remote_target) be_asked(core, gate, setting);
+  } else if (!is_source(gate, header.sender_id)) {
     gate.ended_source = header.sender_id;
+  } else if (setting == (gate.asks ? gate.setting : 0)) {
+    end_gate(core, gate, gate.packets_in() + std::min<std::uint64_t>(left, kMostWaitingInputs));
+  } else if (setting == 0) {
+    doubt(core, gate);
   }
 }
 
@@ -189,12 +256,18 @@ bool is_possible(const GateValue& value) {
 void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
   static_cast<GateEnds&>(gate) = ends;
   gate.configured = true;
+  gate.is_left_out = false;
   gate.source_process = gate.target_process = {};
   gate.inputs.reset_on_duty();
   gate.round_inputs = 0;
   gate.signals.clear();
   gate.packets.clear();
   gate.signal_counted = gate.packet_counted = gate.armed = gate.owes_end = gate.target_dead = false;
+  gate.owes_question = gate.was_asked = false;
+  gate.owes_answer = 0;
+  // 0 and the highest one name no setting.
+  gate.setting = core.tofu->gate_settings = core.tofu->gate_settings % (UINT32_MAX - 1) + 1;
+  gate.asks = gate.doubts = core.tofu->circuits_ended;
   gate.rounds_started = gate.rounds_passed = 0;
   gate.whole_rounds = kAllRounds;
   gate.state = BarrierState::kIdle;
@@ -206,7 +279,7 @@ void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
   if (gate.remote_source != BarrierGate::kNoGate && !send_gate_notice(core, gate, gate.remote_source, kAllRounds)) {
     end_gate(core, gate, 0);
   }
-  if (is_source(gate, std::exchange(gate.ended_source, BarrierGate::kNoGate))) end_gate(core, gate, 0);
+  if (is_source(gate, std::exchange(gate.ended_source, BarrierGate::kNoGate)) && !gate.asks) end_gate(core, gate, 0);
 }
 
 void end_gate(Core& core, BarrierGate& gate, std::uint64_t round) {
@@ -214,8 +287,8 @@ void end_gate(Core& core, BarrierGate& gate, std::uint64_t round) {
   gate.whole_rounds = round;
   if (gate.state == BarrierState::kRunning && gate.rounds_started > round)
     end_barrier(core, gate, BarrierState::kFailed);
-  if (gate.owes_end) return;
-  arm_inputs(core, gate, 0);
+  core.tofu->circuits_ended = true;
+  arm_notice(core, gate);
   gate.owes_end = true;
 }
 
@@ -237,7 +310,11 @@ void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
   arm_gate(core, gate);  // First: without memory for it nothing has begun.
   gate.state = BarrierState::kRunning;
   ++gate.rounds_started;
-  take_step(core, gate, [&] { return send_to_both(core, gate, value); });
+  take_step(core, gate, [&] {
+    if (gate.asks) [[unlikely]]
+      ask_sources(core, gate.id);
+    return send_to_both(core, gate, value);
+  });
   if (gate.input_count() == 0 && gate.state == BarrierState::kRunning)
     end_barrier(core, gate, BarrierState::kCompleted);
 }
@@ -245,14 +322,7 @@ void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
 void pass_gate(Core& core, std::uint32_t number) {
   BarrierGate* gate = core.tofu->gate(number);
   if (gate == nullptr) return;
-  if (gate->owes_end) {
-    try {
-      tell_of_end(core, *gate);
-    } catch (const std::bad_alloc&) {  // In the next cycle, with all that follows.
-      gate->owes_end = true;
-      throw;
-    }
-  }
+  if (gate->owes_notice()) tell_what_is_owed(core, *gate);
   // It may have been configured anew meanwhile.
   if (!gate->armed || gate->inputs.success() < gate->round_inputs) return;
   const GateValue value = take_inputs(*gate);
@@ -294,7 +364,8 @@ void fail_gate_packet(Core& core, const Descriptor& descriptor) {
   if (gate == nullptr) return;
   const std::uint64_t other = descriptor.tofu.remote_vcq_id;
   if (descriptor.length != 0 && other == gate->remote_target) end_set(core, *gate, true);
-  if (descriptor.length != 0 || descriptor.rounds_left != kAllRounds || other != gate->remote_source) return;
+  const bool waits = static_cast<std::uint32_t>(descriptor.rounds_left) == kWhatIsLeft;  // So does kAllRounds.
+  if (descriptor.length != 0 || !waits || other != gate->remote_source) return;
   end_gate(core, *gate, gate->packets_in());
 }
 

@@ -18,8 +18,14 @@
 
 namespace portofu {
 
-/// PacketHeader::rounds_left.
+/// PacketHeader::rounds_left, which has two halves: below, how many rounds still come, and above, the number of the
+/// setting of the other gate that has asked for this; 0: none has. Or it is kAllRounds: the sender waits for packets.
+/// Or with kWhatIsLeft below it asks.
 inline constexpr std::uint64_t kAllRounds = UINT64_MAX;
+inline constexpr std::uint32_t kWhatIsLeft = UINT32_MAX;
+constexpr std::uint64_t rounds_word(std::uint32_t setting, std::uint32_t left) {
+  return std::uint64_t{setting} << 32 | left;
+}
 
 /// What a packet or a descriptor asks for. A message is one packet, or a first packet followed by kData packets of the
 /// same stream.
@@ -39,8 +45,8 @@ enum class PacketType : std::uint8_t {
   kTofuArmw = 10,   ///< Request: payload is the value, or the operand (kOperandBytes) and the value; always answered.
   kTofuFault = 11,  ///< A put that wanted no answer failed (`ni_fail_type`); `remote_stadd` is the end of its range,
                     ///< `vcq_handle` is as in the put.
-  kTofuGate = 12,   ///< One packet of a barrier; payload is the part of a GateValue that is used. Without payload: the
-                    ///< gate sends only `rounds_left` more.
+  kTofuGate = 12,   ///< One packet of a barrier; payload is the part of a GateValue that is used. Without payload: see
+                    ///< `rounds_left`.
 
   // Of descriptors only; as a packet each is refused.
   kTofuPiggyback = 64,   ///< In a prepared descriptor: a kTofuPut that brings its data.
@@ -139,7 +145,7 @@ struct alignas(64) PacketHeader {
   union {
     std::uint64_t remote_offset;  ///< Request: offset wanted. kAnswer: offset used. kData: offset of this payload.
     std::uint64_t remote_stadd;   ///< uTofu.
-    std::uint64_t rounds_left;    ///< kTofuGate without payload; kAllRounds: the sender waits for packets.
+    std::uint64_t rounds_left;    ///< kTofuGate without payload: see kAllRounds.
   };
   std::uint64_t length;  ///< Request: rlength, bytes of the whole message. kAnswer: mlength.
   union {

@@ -144,6 +144,7 @@ int utofu_set_vbg(struct utofu_vbg_setting vbg_settings[], size_t num_vbg_settin
     if (open == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "there is no VBG in this process");
     const Engine::Duty duty(*open);
     Core& core = duty.core();
+    if (core.receive_arrived != nullptr) core.receive_arrived(core);  // It is of the former circuit.
     const BarrierGate* first = gate_of(core, vbg_settings[0].vbg_id);
     if (first == nullptr || !first->is_start())
       return failed(UTOFU_ERR_INVALID_VBG_ID, "the first is no start/end gate of this process");
@@ -153,6 +154,7 @@ int utofu_set_vbg(struct utofu_vbg_setting vbg_settings[], size_t num_vbg_settin
       const int rc = check_setting(core, vbg_settings[i], first->id);
       if (rc != UTOFU_SUCCESS) return rc;
     }
+    core.tofu->for_each_gate([first](BarrierGate& gate) { gate.is_left_out |= gate.set_id == first->id; });
     for (std::size_t i = 0; i < num_vbg_settings; ++i) {
       const utofu_vbg_setting& one = vbg_settings[i];
       configure_gate(core, *gate_of(core, one.vbg_id),

@@ -161,7 +161,8 @@ void ReceiveWorld::receive_gate_packet() {
   header.length = header.payload_bytes = static_cast<std::uint32_t>(input_.once_in(16) ? sizeof value : used);
   if (input_.once_in(16)) {
     header.length = header.payload_bytes = 0;
-    header.rounds_left = input_.once_in(4) ? UINT64_MAX : input_.below(4);
+    const std::uint32_t left = input_.once_in(4) ? kWhatIsLeft : input_.below(4);
+    header.rounds_left = input_.once_in(4) ? kAllRounds : rounds_word(input_.below(3), left);
   }
   spoil(header);
   payload.resize(header.payload_bytes);

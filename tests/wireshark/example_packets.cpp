@@ -135,7 +135,7 @@ void add_tofu(std::vector<ExamplePacket>& all) {
   all.push_back(of_tofu(PacketType::kTofuGate, 0, bytes.size(), static_cast<std::uint32_t>(bytes.size())));
   all.back().payload.assign(bytes.begin(), bytes.end());
   all.push_back(of_tofu(PacketType::kTofuGate, 0, 0, 0));
-  all.back().header.rounds_left = 2;
+  all.back().header.rounds_left = rounds_word(3, 2);
 }
 
 }  // namespace

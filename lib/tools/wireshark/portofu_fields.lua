@@ -4,7 +4,7 @@
 local m = {}
 
 -- What a format begins with: three letters, and its version, which is the only one that is known here.
-m.magics = {Pod = 2, PoD = 2, PoL = 1, PoN = 1, Pof = 5, Poc = 1}
+m.magics = {Pod = 2, PoD = 2, PoL = 1, PoN = 1, Pof = 6, Poc = 1}
 
 -- ---- Names of numbers ----------------------------------------------------------------------------------------------
 
@@ -163,7 +163,8 @@ hex("hdr_data", "Header data", 64)
 hex("sender_id", "VCQ or gate that sends", 64)
 number("remote_offset", "Offset", 64)
 hex("remote_stadd", "Remote STADD", 64)
-number("rounds_left", "Packets that still come", 64)
+number("rounds_left", "Packets that still come", 32)
+number("gate_setting", "Setting of the gate that has asked", 32)
 number("length", "Length of the message", 64)
 number("initiator_rank", "Rank of the initiator", 32)
 number("endpoint", "Endpoint of libfabric", 32)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/memory/guarded_copy.h"
+#include "engine/run/death.h"
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
@@ -57,9 +58,9 @@ class BarrierTest : public CoreTest {
     receive_bytes(made, gate_value_bytes(made), source);
   }
 
-  void receive_end(std::uint64_t left, std::uint64_t source = kStranger) {
+  void receive_end(std::uint64_t word, std::uint64_t source = kStranger) {
     PacketHeader header = header_of(0, source);
-    header.rounds_left = left;
+    header.rounds_left = word;
     receive(header, std::vector<std::byte>{});
     run();
   }
@@ -399,7 +400,7 @@ TEST_F(BarrierTest, End_by_the_death_of_the_target__is_not_told_to_who_has_his_n
   EXPECT_TRUE(wire.sent.empty());
   configure_gate(core, *relay, {.remote_source = kStranger, .remote_target = kStranger + 256});
   wire.sent.clear();
-  receive_end(5);
+  receive_end(rounds_word(relay->setting, 5));
   EXPECT_EQ(wire.sent.size(), 1u) << "he is the target of this circuit";
 }
 
@@ -420,6 +421,116 @@ TEST_F(BarrierTest, Death_of_who_had_the_number_before__fails_nothing) {
   configure_gate(core, *relay, {.remote_source = kStranger, .remote_target = kStranger + 256});
   fail_barriers_with(core, kPeer);
   EXPECT_EQ(relay->whole_rounds, kAllRounds);
+}
+
+// The last setting of a set takes effect (3.4.2.1).
+TEST_F(BarrierTest, Death_of_the_target_of_a_gate_that_is_left_out__is_nothing_to_its_set) {
+  for (const bool left_out : {true, false}) {
+    configure_gate(core, *start, {.local_source = start->id, .local_target = start->id});
+    configure_gate(core, *relay, {.remote_target = kStranger});
+    relay->is_left_out = left_out;
+    fail_barriers_with(core, kPeer);
+    EXPECT_EQ(start->whole_rounds == kAllRounds, left_out);
+  }
+}
+
+// ---- Circuits of the survivors
+
+/// A circuit has ended, and the gates are connected again, in the same way.
+class BarrierAgainTest : public BarrierTest {
+ protected:
+  BarrierAgainTest() {
+    connect_through_stranger();
+    receive_end(0);
+    former_setting = relay->setting;
+    connect_through_stranger();
+    wire.sent.clear();
+  }
+
+  /// Words of the notices that have gone out.
+  std::vector<std::uint64_t> told() {
+    std::vector<std::uint64_t> words;
+    while (!wire.sent.empty()) {
+      const PacketHeader header = next_sent();
+      if (header.length == 0) words.push_back(header.rounds_left);
+    }
+    return words;
+  }
+  std::vector<std::uint64_t> question() const { return {rounds_word(relay->setting, kWhatIsLeft)}; }
+
+  std::uint32_t former_setting = 0;
+};
+
+// The source may have learnt of that before we were connected again, and says so only once.
+TEST_F(BarrierAgainTest, Source__is_asked_when_a_barrier_waits) {
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{});
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(told(), question());
+  receive_value(GateValue());
+  EXPECT_EQ(start->state, BarrierState::kCompleted);
+  start->state = BarrierState::kIdle;
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{}) << "it is asked once";
+}
+
+TEST_F(BarrierAgainTest, End_that_may_be_of_the_former_circuit__is_asked_for_and_not_taken) {
+  receive_end(0);
+  EXPECT_EQ(relay->whole_rounds, kAllRounds);
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{}) << "no barrier waits";
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(told(), question());
+  receive_end(3);
+  EXPECT_EQ(told(), question()) << "a barrier waits";
+  EXPECT_EQ(start->state, BarrierState::kRunning);
+}
+
+TEST_F(BarrierAgainTest, Answer__counts_if_it_is_to_this_setting) {
+  start_barrier(core, *start, GateValue());
+  run();
+  receive_end(rounds_word(former_setting, 0));
+  EXPECT_EQ(start->state, BarrierState::kRunning);
+  receive_end(rounds_word(relay->setting, 1));
+  EXPECT_EQ(start->state, BarrierState::kRunning) << "one still comes";
+  receive_end(rounds_word(relay->setting, 0));
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+  EXPECT_EQ(refused(), 0u);
+}
+
+TEST_F(BarrierAgainTest, Source_whom_nobody_has_any_more__ends_the_barrier) {
+  start_barrier(core, *start, GateValue());
+  core.tofu->distrust_owner(kPeer);
+  directory.result = FindResult::kNobody;
+  wire.connect_result = ConnectResult::kNoSuchPeer;
+  lose_peer(core, core.peer(kPeer));
+  run();
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+TEST_F(BarrierAgainTest, Gate_with_an_end__answers_its_target_and_no_other) {
+  constexpr std::uint32_t kSetting = 77;
+  connect_to_peer();
+  receive_end(rounds_word(kSetting, kWhatIsLeft), kStranger + 256);
+  EXPECT_EQ(told(), question()) << "it has no end, as far as it knows";
+  receive_end(rounds_word(relay->setting, 2));
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{2}) << "unasked";
+  receive_end(rounds_word(kSetting, kWhatIsLeft), kStranger + 512);
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{});
+  receive_end(rounds_word(kSetting, kWhatIsLeft), kStranger + 256);
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{rounds_word(kSetting, 2)});
+}
+
+// Barriers start in another process, or at another gate of this one.
+TEST_F(BarrierAgainTest, Doubt_of_a_gate_that_is_waited_for__is_asked_at_once) {
+  connect_to_peer();
+  receive_end(0);
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{});
+  receive_end(rounds_word(1, kWhatIsLeft), kStranger + 256);
+  EXPECT_EQ(told(), question());
+  receive_end(0);
+  EXPECT_EQ(told(), question());
 }
 
 }  // namespace
