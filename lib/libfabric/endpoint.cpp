@@ -361,9 +361,9 @@ void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, s
     ep.tx->access = access_of(ep, info.tx_attr, FI_SEND | FI_READ | FI_WRITE);
     ep.tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
   }
+  ep.rx->number = number;  // Its contexts ask for it, too.
   if (!receives) return;
   ep.rx->domain = ep.domain;
-  ep.rx->number = number;
   ep.rx->directed = (access_of(ep, info.rx_attr, FI_DIRECTED_RECV) & FI_DIRECTED_RECV) != 0;
   ep.rx->access = access_of(ep, info.rx_attr, FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE);
   ep.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;

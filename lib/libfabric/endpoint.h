@@ -65,9 +65,10 @@ struct Receive {
   CounterFid* recv_cntr = nullptr;
   CounterFid* remote_write_cntr = nullptr;
   CounterFid* remote_read_cntr = nullptr;
-  std::uint32_t number = kMaxEndpoints;  ///< Under which it is reached.
-  bool enabled = false;                  ///< Receives may be posted, so messages have a place.
-  bool open = false;                     ///< It is reached under its number.
+  std::uint32_t number =
+      kMaxEndpoints;     ///< Under which it is reached. Of a scalable endpoint that of the first context.
+  bool enabled = false;  ///< Receives may be posted, so messages have a place.
+  bool open = false;     ///< It is reached under its number.
   /// Of a context: that of its scalable endpoint, which stands for all; nullptr of others.
   std::shared_ptr<const Receive> whole;
   bool shared = false;  ///< Several endpoints receive by it; who is told of a message depends on which one it came by.

@@ -92,15 +92,33 @@ void forget_sources(Interface& ni, std::uint32_t number) {
   });
 }
 
+/// On duty: memory is reached by the address of a scalable endpoint while any of its contexts is open. That address is
+/// the one of the first context; while this is closed, another one stands in for it. @param rx  of a context
+void choose_for_memory(Interface& ni, const Receive& rx) {
+  const auto stands_in = [&rx](const Receive* other) { return other->open && other->whole == rx.whole; };
+  const auto is_first = [&](const Receive* other) { return stands_in(other) && other->number == rx.whole->number; };
+  const std::vector<Receive*>& receivers = rx.domain->receivers;
+  if (std::ranges::any_of(receivers, is_first)) return;
+  const auto found = std::ranges::find_if(receivers, stands_in);
+  const bool is_reached = found != receivers.end();
+  ni.portal_table[portal_of(rx.whole->number, PortalUse::kMemory)] =
+      is_reached ? ni.portal_table[portal_of((*found)->number, PortalUse::kMemory)] : nullptr;
+  rx.domain->lane->receivers[rx.whole->number] = is_reached ? *found : nullptr;
+  if (!is_reached) forget_sources(ni, rx.whole->number);
+}
+
+bool is_first_context(const Receive& rx) { return rx.whole != nullptr && rx.number == rx.whole->number; }
+
 /// On duty: nothing is reached by it any more.
 void shut(Core& core, Receive& rx) {
   Interface& ni = interface_of(core);
+  rx.open = rx.enabled = false;
+  std::erase(rx.domain->receivers, &rx);
+  if (rx.whole != nullptr && !is_first_context(rx)) choose_for_memory(ni, rx);
   for (const PortalUse use : kPortalUses) {
     if (PortalTableEntry* portal = ni.portal(portal_of(rx.number, use))) shut_portal(core, ni, *portal);
   }
-  rx.open = rx.enabled = false;
   for (const auto& [key, region] : rx.domain->regions) region->forget(rx.number);
-  std::erase(rx.domain->receivers, &rx);
   rx.domain->lane->receivers[rx.number] = nullptr;
   forget_sources(ni, rx.number);
   rx.domain->engine->show_endpoint_on_duty(rx.number, false);
@@ -163,6 +181,7 @@ void close_transmit(Core& core, Transmit& tx) {
 void open_receive_half(Core& core, Receive& rx) {
   try {
     rx.domain->receivers.push_back(&rx);
+    if (is_first_context(rx)) interface_of(core).portal_table[portal_of(rx.number, PortalUse::kMemory)].reset();
     for (const PortalUse use : kPortalUses) {
       if (!open_portal(core, rx, use)) throw std::bad_alloc();
     }
@@ -175,12 +194,14 @@ void open_receive_half(Core& core, Receive& rx) {
   }
   rx.open = true;
   rx.domain->lane->receivers[rx.number] = &rx;
+  if (rx.whole != nullptr) choose_for_memory(interface_of(core), rx);
   if (!rx.shared) rx.domain->engine->show_endpoint_on_duty(rx.number, true);
 }
 
 void withdraw_receive(Core& core, Receive& rx) {
   shut(core, rx);
   for (const PortalUse use : kPortalUses) remove_portal(core, interface_of(core), portal_of(rx.number, use));
+  if (is_first_context(rx)) choose_for_memory(interface_of(core), rx);
 }
 
 bool close_receive(Engine& engine, Receive& rx) {
@@ -200,6 +221,7 @@ bool close_receive(Engine& engine, Receive& rx) {
   bool gone = true;
   for (const PortalUse use : kPortalUses)
     gone = remove_portal(duty.core(), interface_of(duty.core()), portal_of(rx.number, use)) && gone;
+  if (gone && is_first_context(rx)) choose_for_memory(interface_of(duty.core()), rx);
   return gone;
 }
 

@@ -417,5 +417,59 @@ TEST_F(FiRma, Many_operations_in_pieces_complete_once_each) {
   }
 }
 
+/// fi_endpoint(3): "A scalable endpoint has a single transport level address." Memory is reached by it through
+/// whichever of its contexts is open.
+TEST_F(FiRma, Scalable_endpoint_is_reached_while_it_has_a_context) {
+  constexpr int kContexts = 3;
+  fid_av* av = nullptr;
+  fid_ep *sep = nullptr, *sender = nullptr;
+  std::array<fid_ep*, kContexts> rx{};
+  std::uint64_t target = 0;
+  ASSERT_NO_FATAL_FAILURE(open_sender(4, &av, &sender));
+  info->ep_attr->rx_ctx_cnt = kContexts;
+  ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &sep, nullptr), 0);
+  ASSERT_EQ(fi_scalable_ep_bind(sep, &b.av->fid, 0), 0);
+  std::array<std::byte, 64> name;
+  std::size_t bytes = name.size();
+  fi_addr_t to = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_getname(&sep->fid, name.data(), &bytes), 0);
+  ASSERT_EQ(fi_av_insert(av, name.data(), 1, &to, 0, nullptr), 1);
+  fid_mr* reached = open_memory(&target, sizeof target, 17);
+  const auto open = [&](int i) {
+    ASSERT_EQ(fi_rx_context(sep, i, nullptr, &rx[i], nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(rx[i], &b.cq->fid, FI_RECV), 0);
+    ASSERT_EQ(fi_enable(rx[i]), 0);
+  };
+  const auto close = [&](int i) { ASSERT_EQ(fi_close(&std::exchange(rx[i], nullptr)->fid), 0); };
+  std::uint64_t next_word = 1;
+  const auto expect = [&](int error) {
+    const std::uint64_t sent = next_word++;
+    ASSERT_EQ(fi_writedata(sender, &sent, sizeof sent, nullptr, sent, to, 0, 17, nullptr), 0);
+    ASSERT_EQ(a.next().err, error);
+    if (error != 0) return;
+    EXPECT_EQ(b.next().data, sent);
+    EXPECT_EQ(target, sent);
+  };
+  expect(FI_EKEYREJECTED);
+  // Opened or closed, and whether memory is reached then.
+  constexpr std::array<std::pair<int, bool>, 12> kSteps{{{1, true},
+                                                         {2, true},
+                                                         {0, true},
+                                                         {0, true},
+                                                         {1, true},
+                                                         {0, true},
+                                                         {2, true},
+                                                         {0, false},
+                                                         {2, true},
+                                                         {1, true},
+                                                         {2, true},
+                                                         {1, false}}};
+  for (const auto& [index, is_reached] : kSteps) {
+    rx[index] == nullptr ? open(index) : close(index);
+    expect(is_reached ? 0 : FI_EKEYREJECTED);
+  }
+  for (fid* object : {&reached->fid, &sender->fid, &sep->fid, &av->fid}) EXPECT_EQ(fi_close(object), 0);
+}
+
 }  // namespace
 }  // namespace portofu::test
