@@ -33,7 +33,14 @@ class Peer {
   bool is_there() const { return is_there_; }
   const Name& name() const { return name_; }
 
-  void signal(int number) const { ::kill(pid_, number); }
+  /// Returns when it has stopped.
+  void stop() const {
+    int status = 0;
+    ::kill(pid_, SIGSTOP);
+    EXPECT_EQ(waitpid(pid_, &status, WUNTRACED), pid_);
+    EXPECT_TRUE(WIFSTOPPED(status));
+  }
+  void go_on() const { ::kill(pid_, SIGCONT); }
   void kill() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
@@ -160,7 +167,7 @@ TEST_F(FiDeath, Messages_at_a_fence_can_be_canceled) {
   for (fi_msg& msg : messages) msg = {&piece, nullptr, 1, to_peer, &msg, 0};
   ASSERT_EQ(fi_sendmsg(a.ep, messages.data(), FI_DELIVERY_COMPLETE), 0);
   EXPECT_EQ(a.next().err, 0);
-  peer.signal(SIGSTOP);
+  peer.stop();
   ASSERT_EQ(fi_sendmsg(a.ep, messages.data(), FI_DELIVERY_COMPLETE), 0);
   for (int i = 1; i < 4; ++i) ASSERT_EQ(fi_sendmsg(a.ep, &messages[i], i == 1 ? FI_FENCE : 0), 0);
   for (const int i : {2, 1}) {
@@ -171,7 +178,7 @@ TEST_F(FiDeath, Messages_at_a_fence_can_be_canceled) {
     EXPECT_EQ(told.flags, FI_SEND | FI_MSG);
     EXPECT_EQ(fi_cancel(&a.ep->fid, &messages[i]), -FI_ENOENT) << "it has ended";
   }
-  peer.signal(SIGCONT);
+  peer.go_on();
   std::set<void*> ended{a.next().op_context, a.next().op_context};
   EXPECT_EQ(ended, (std::set<void*>{messages.data(), &messages[3]})) << "nothing is before it any more";
   EXPECT_TRUE(a.is_quiet());
