@@ -119,6 +119,7 @@ int bind_counter(MemoryRegion& region, CounterFid* cntr) {
 
 int bind(fid* object, fid* other, std::uint64_t flags) {
   auto* region = object_of<MemoryRegion>(object);
+  if (other == nullptr) return -FI_EINVAL;
   return guarded([&] {
     switch (other->fclass) {
       case FI_CLASS_EP:

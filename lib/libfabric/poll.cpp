@@ -64,7 +64,8 @@ int poll(fid_poll* fid, void** contexts, int count) {
 int add(fid_poll* fid, struct fid* object, std::uint64_t flags) {
   return guarded([&] {
     auto* set = object_of<PollSet>(fid);
-    if (flags != 0 || (object->fclass != FI_CLASS_CQ && object->fclass != FI_CLASS_CNTR)) return -FI_EINVAL;
+    if (flags != 0 || object == nullptr || (object->fclass != FI_CLASS_CQ && object->fclass != FI_CLASS_CNTR))
+      return -FI_EINVAL;
     const std::lock_guard lock(set->mutex);
     const bool counts = object->fclass == FI_CLASS_CNTR;
     set->members.push_back({object, counts ? state_of(*object_of<CounterFid>(object)) : CounterState{}});

@@ -175,6 +175,7 @@ TEST_F(FiMr, Region_of_an_endpoint_is_reached_through_it_alone) {
   fid_mr* region = open_memory(&word, sizeof word, 5);
   EXPECT_EQ(write(0, 5, to_b), FI_EKEYREJECTED) << "it is not enabled";
   EXPECT_EQ(fi_mr_enable(region), -FI_EOPBADSTATE) << "it is bound to no endpoint";
+  EXPECT_EQ(fi_mr_bind(region, nullptr, 0), -FI_EINVAL);
   ASSERT_EQ(fi_mr_bind(region, &b.ep->fid, 0), 0);
   ASSERT_EQ(fi_mr_enable(region), 0);
   EXPECT_EQ(fi_mr_bind(region, &b.ep->fid, 0), -FI_EOPBADSTATE);

@@ -126,6 +126,7 @@ TEST_F(FiPoll, Set_asks_nobody_who_is_closed) {
   fid_cq* cq = nullptr;
   ASSERT_EQ(fi_cq_open(domain_of_b, &cq_attr, &cq, nullptr), 0);
   ASSERT_EQ(fi_cntr_open(domain_of_b, &cntr_attr, &cntr, nullptr), 0);
+  EXPECT_EQ(fi_poll_add(set, nullptr, 0), -FI_EINVAL);
   ASSERT_EQ(fi_poll_add(set, &cq->fid, 0), 0);
   ASSERT_EQ(fi_poll_add(set, &cntr->fid, 0), 0);
   EXPECT_EQ(fi_close(&cq->fid), 0);
