@@ -209,12 +209,20 @@ static int owes_something(const uct_utofu_iface_t* iface) {
   return 0;
 }
 
+/* Gives an interface to the thread, which sleeps if it has found none that is armed. */
+static void give_to_thread(uct_utofu_iface_t* iface) {
+  iface->wakeup.wake_at = next_time(iface);
+  __atomic_store_n(&iface->wakeup.state, UCT_UTOFU_ARMED, __ATOMIC_RELEASE);
+  pthread_mutex_lock(&watcher.lock);
+  pthread_cond_signal(&watcher.changed);
+  pthread_mutex_unlock(&watcher.lock);
+}
+
 void uct_utofu_after_progress(uct_utofu_iface_t* iface, unsigned count) {
   if (count > 0) {
     signal_user(iface);
   } else {
-    iface->wakeup.wake_at = next_time(iface); /* Requests that waited may have sent messages. */
-    __atomic_store_n(&iface->wakeup.state, UCT_UTOFU_ARMED, __ATOMIC_RELEASE);
+    give_to_thread(iface);
   }
 }
 
@@ -237,10 +245,6 @@ ucs_status_t uct_utofu_event_arm(uct_iface_h tl_iface, unsigned events) {
     return UCS_OK;
   }
   iface->wakeup.since = ucs_get_time();
-  iface->wakeup.wake_at = next_time(iface);
-  __atomic_store_n(&iface->wakeup.state, UCT_UTOFU_ARMED, __ATOMIC_RELEASE);
-  pthread_mutex_lock(&watcher.lock);
-  pthread_cond_signal(&watcher.changed);
-  pthread_mutex_unlock(&watcher.lock);
+  give_to_thread(iface);
   return UCS_OK;
 }

@@ -172,7 +172,7 @@ UCX_UTOFU_SLOTS=2 uct_strangers_check silent
 PORTOFU_SHUFFLE=1 uct_strangers_check silent
 UCX_UTOFU_WAKEUP=y uct_strangers_check silent
 PORTOFU_SHUFFLE=1 uct_entities_check flush
-UCX_UTOFU_WAKEUP=y uct_entities_check armed
+UCX_UTOFU_WAKEUP=y uct_armed_check
 UCX_UTOFU_WAKEUP=y uct_fork_check
 UCX_UTOFU_WAKEUP=y uct_entities_check pending
 - ucp_entities_check types

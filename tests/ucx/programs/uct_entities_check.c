@@ -7,7 +7,6 @@
 //   memory   keys of memory that is registered twice, and invalidated
 //   closed   a receiver that closes: each kind of operation hears of it once, and other receivers do not suffer
 //   reuse    endpoints, and interfaces, that come and go
-//   armed    interfaces that sleep in turns
 // Usage: uct_entities_check CASE
 #include <string.h>
 #include <uct/api/v2/uct_v2.h>
@@ -521,52 +520,9 @@ static void run_reuse(void) {
   close_entities();
 }
 
-// ---- armed ----
-
-static void run_armed(void) {
-  entity_t *const from = make_entity(), *const to = make_entity();
-  const uct_ep_h ep = add_ep(from, to);
-  int from_fd, to_fd;
-  CHECK((to->attr.cap.event_flags & UCT_IFACE_FLAG_EVENT_FD) != 0, "nobody can wait");
-  UCX_OK(uct_iface_event_fd_get(from->iface, &from_fd));
-  UCX_OK(uct_iface_event_fd_get(to->iface, &to_fd));
-  for (uint64_t round = 0; round < 200; round++) {
-    arm(to, UCT_EVENT_RECV);
-    CHECK(!is_signaled(to_fd, 0), "round %lu: it is woken for nothing", (unsigned long)round);
-    ucs_status_t status;
-    // Its sender does not sleep, and the receiver is not called but when it is woken.
-    while ((status = send_bcopy(ep, round, 2000)) == UCS_ERR_NO_RESOURCE) {
-      uct_worker_progress(from->worker);
-    }
-    UCX_OK(status);
-    while (to->taken <= round) {
-      while (!is_signaled(to_fd, 10)) {
-        uct_worker_progress(from->worker);
-      }
-      uct_worker_progress(to->worker);
-      if (to->taken <= round) {
-        arm(to, UCT_EVENT_RECV);
-      }
-    }
-    // The end of an operation wakes who has posted it.
-    done_t done = expect(1);
-    const uct_iov_t iov = {from->memory, 4096, from->memh, 0, 1};
-    CHECK(TRY(uct_ep_put_zcopy(ep, &iov, 1, (uintptr_t)to->memory, to->key.rkey, &done.super)) == UCS_INPROGRESS,
-          "put");
-    while (done.calls == 0) {
-      if (uct_iface_event_arm(from->iface, UCT_EVENT_SEND_COMP) == UCS_OK) {
-        CHECK(is_signaled(from_fd, 20000), "round %lu: an operation does not wake", (unsigned long)round);
-      }
-      uct_worker_progress(from->worker);
-    }
-  }
-  flush_ep(ep);
-  close_entities();
-}
-
 int main(int argc, char** argv) {
   static const test_case_t cases[] = {{"first", run_first}, {"pending", run_requests}, {"flush", run_flush},
                                       {"many", run_many},   {"memory", run_memory},    {"closed", run_closed},
-                                      {"reuse", run_reuse}, {"armed", run_armed}};
+                                      {"reuse", run_reuse}};
   return run_case("uct_entities_check", cases, sizeof cases / sizeof cases[0], argc > 1 ? argv[1] : NULL);
 }
