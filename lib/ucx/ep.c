@@ -129,7 +129,11 @@ ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep,
     return UCS_ERR_NO_RESOURCE;
   }
   /* Room that notices would give back comes with progress: they call the user. */
-  return ucs_unlikely(!has_room(iface) || is_fenced(iface, ep, what, to)) ? UCS_ERR_NO_RESOURCE : UCS_OK;
+  if (ucs_unlikely(!has_room(iface) || is_fenced(iface, ep, what, to))) {
+    ep->wants_slot = 0; /* It may be no message, which needs none. */
+    return UCS_ERR_NO_RESOURCE;
+  }
+  return UCS_OK;
 }
 
 /* Whether a request that found nothing would find something now. */
@@ -217,19 +221,33 @@ int uct_utofu_ep_could_dispatch(uct_utofu_iface_t* iface) {
   return 0;
 }
 
+/* One turn. Those that found nothing are the first of the next one. @return whether any has done something */
+static int dispatch_each(uct_utofu_iface_t* iface) {
+  ucs_list_link_t unserved;
+  int served = 0;
+  ucs_list_head_init(&unserved);
+  for (size_t left = ucs_list_length(&iface->waiting); left > 0 && !ucs_list_is_empty(&iface->waiting); left--) {
+    uct_utofu_ep_t* const ep = ucs_list_head(&iface->waiting, uct_utofu_ep_t, waiting);
+    ucs_list_del(&ep->waiting);
+    ucs_list_add_tail(&iface->waiting, &ep->waiting);
+    if (dispatch_one(iface, ep)) {
+      served = 1;
+    } else if (ep->is_waiting) {
+      ucs_list_del(&ep->waiting);
+      ucs_list_add_tail(&unserved, &ep->waiting);
+    }
+    leave_waiting(ep);
+  }
+  ucs_list_splice_tail(&unserved, &iface->waiting);
+  ucs_list_head_init(&iface->waiting);
+  ucs_list_splice_tail(&iface->waiting, &unserved);
+  return served;
+}
+
 /* A request of each endpoint in turn, as long as any finds something: who adds requests all the time keeps nobody from
  * it. */
 void uct_utofu_ep_dispatch(uct_utofu_iface_t* iface) {
-  int served = 1;
-  while (served) {
-    served = 0;
-    for (size_t left = ucs_list_length(&iface->waiting); left > 0 && !ucs_list_is_empty(&iface->waiting); left--) {
-      uct_utofu_ep_t* const ep = ucs_list_head(&iface->waiting, uct_utofu_ep_t, waiting);
-      ucs_list_del(&ep->waiting);
-      ucs_list_add_tail(&iface->waiting, &ep->waiting);
-      served |= dispatch_one(iface, ep);
-      leave_waiting(ep);
-    }
+  while (dispatch_each(iface)) {
   }
 }
 

@@ -220,8 +220,40 @@ static void run_no_calls(void) {
   unsetenv("UCX_UTOFU_TX_BUFFERS");
 }
 
+static entity_t* put_target;
+
+static ucs_status_t put_once(uct_pending_req_t* self) {
+  request_t* const request = (request_t*)self;
+  const ucs_status_t status =
+      uct_ep_put_short(request->ep, "x", 1, (uintptr_t)put_target->memory, put_target->key.rkey);
+  *request->served += status == UCS_OK;
+  return status;
+}
+
+// A put that waits for puts does not wait for the room that a message has not found, which its receiver never makes.
+static void run_put_request(void) {
+  entity_t *const from = make_entity(), *const to = put_target = make_entity();
+  const uct_ep_h ep = add_ep(from, to);
+  unsigned served = 0;
+  request_t request = {.super.func = put_once, .ep = ep, .served = &served};
+  UCX_OK(TRY(send_bcopy(ep, 1, 64)));
+  flush_ep(ep);
+  while (send_bcopy(ep, 0, 8) != UCS_ERR_NO_RESOURCE) {
+  }
+  while (uct_ep_put_short(ep, "y", 1, (uintptr_t)to->memory, to->key.rkey) == UCS_OK) {
+  }
+  UCX_OK(uct_ep_pending_add(ep, &request.super, 0));
+  while (served == 0) {
+    uct_worker_progress(from->worker);
+  }
+  flush_ep(ep);
+  CHECK(to->memory[0] == 'x', "a request puts nothing");
+  close_entities();
+}
+
 static void run_requests(void) {
   run_pending();
+  run_put_request();
   run_purging();
   run_no_calls();
 }
