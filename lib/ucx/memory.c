@@ -102,6 +102,7 @@ static ucs_status_t create_vcq(uct_utofu_md_t* md) {
     return UCS_ERR_NO_RESOURCE;
   }
   vcq->taken = 0;
+  vcq->epoch = 0;
   md->vcq_count++;
   return UCS_OK;
 }
@@ -135,6 +136,7 @@ ucs_status_t uct_utofu_md_take_vcq(uct_utofu_md_t* md, unsigned* slot_p) {
   }
   if (status == UCS_OK) {
     md->vcqs[slot].taken = 1;
+    md->vcqs[slot].epoch = (uint8_t)~md->vcqs[slot].epoch;
     *slot_p = slot;
   }
   pthread_mutex_unlock(&md->lock);

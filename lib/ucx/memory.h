@@ -29,7 +29,8 @@
 typedef struct uct_utofu_vcq {
   utofu_vcq_hdl_t hdl;
   utofu_vcq_id_t id;
-  int taken; /* An interface polls it, or has left it with operations that never ended. */
+  int taken;     /* An interface polls it, or has left it with operations that never ended. */
+  uint8_t epoch; /* 0 or 255 in turns: what its peers begin with. Notices of the earlier interface may still come. */
 } uct_utofu_vcq_t;
 
 typedef struct uct_utofu_md_config {

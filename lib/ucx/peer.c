@@ -59,6 +59,7 @@ static uct_utofu_peer_t* make_peer(uct_utofu_iface_t* iface, utofu_vcq_id_t id) 
   peer->id = id;
   peer->route = id;
   peer->index = iface->peer_count < iface->config.max_peers ? iface->peer_count : UCT_UTOFU_NO_INDEX;
+  peer->epoch = iface->md->vcqs[iface->vcq_slot].epoch;
   peer->failure = UCS_OK;
   ucs_list_head_init(&peer->eps);
   if (utofu_set_vcq_id_path(&peer->route, NULL) != UTOFU_SUCCESS ||

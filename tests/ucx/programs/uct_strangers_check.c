@@ -65,7 +65,33 @@ static void run_counts(void) {
 
 // ---- late ----
 
+// What the earlier interface on a VCQ has sent to one that is closed fails no endpoint of the next one.
+static void run_late_of_earlier(void) {
+  for (unsigned round = 0; round < 20; round++) {
+    entity_t *const from = make_entity(), *const to = make_entity();
+    const uct_ep_h gone = add_ep(from, to);
+    UCX_OK(TRY(send_bcopy(gone, 1, 64)));
+    flush_ep(gone);
+    UNTIL(to->taken == 1);
+    close_iface(to);
+    for (unsigned i = 0; i < 4; i++) {
+      UCX_OK(uct_ep_am_short(gone, 0, 1, NULL, 0));
+    }
+    close_iface(from);
+    open_iface(from);
+    open_iface(to);
+    to->taken = 0;
+    const uct_ep_h ep = add_ep(from, to);
+    UCX_OK(TRY(send_bcopy(ep, 1, 64)));
+    UNTIL(to->taken == 1 || from->errors > 0);
+    CHECK(from->errors == 0, "an interface hears of messages of an earlier one: %s", ucs_status_string(from->error));
+    flush_ep(ep);
+    close_entities();
+  }
+}
+
 static void run_late(void) {
+  run_late_of_earlier();
   entity_t *const from = make_entity(), *const to = make_entity();
   for (uint64_t round = 0; round < 20; round++) {
     const uct_ep_h gone = connect_ep(from, to);
