@@ -25,7 +25,8 @@ class PolledObjects {
   void note(WaitKind kind, std::uint64_t object) {
     if (--left_ != 0) [[likely]]
       return;
-    left_ = kPeriod;
+    left_ = due_ == 0 ? kPeriod : 1;
+    due_ -= due_ != 0 ? 1 : 0;
     note_at_once(kind, object);
   }
 
@@ -33,6 +34,13 @@ class PolledObjects {
     PolledObject& place = places_.place(object + (static_cast<std::uint64_t>(kind) << kKindShift));
     if (place.object != object || place.kind != kind) place = {kind, object, 0};
     ++place.looks;
+  }
+
+  /// Nobody has looked for a while. Of a loop that rests between its looks the next ones are written down, all that
+  /// have a place.
+  void note_next() {
+    left_ = 1;
+    due_ = kPlaces;
   }
 
   static constexpr std::size_t kPlaces = 16;
@@ -45,6 +53,7 @@ class PolledObjects {
 
   DirectMapped<PolledObject, kPlaces> places_;
   std::uint32_t left_ = kPeriod;  ///< Looks until one is written down.
+  std::uint32_t due_ = 0;         ///< Looks behind that one that are written down as well.
 };
 
 }  // namespace portofu

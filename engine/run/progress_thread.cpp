@@ -247,6 +247,7 @@ void ProgressThread::listen(std::uint64_t seen_calls) {
   // Set on duty, so that an application thread that takes the duty later sees it, and rings if there is news.
   engine_.duty_.take_as_guest();
   listening_.store(true, std::memory_order_relaxed);
+  engine_.core_.polled.note_next();
   const bool busy = has_work_on_duty(engine_.core_) || !application_is_away(seen_calls);
   const bool timers = needs_timers_on_duty(engine_.core_);
   listening_long_ = quiet_ && !timers;

@@ -20,6 +20,20 @@ namespace portofu {
   PlantedRank::stay();
 }
 
+/// Rank 0 looks for it now and then.
+[[noreturn]] inline void play_rare_looks(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) rank.post(0x10);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) {
+    rank.put(1, 0x10, bad ? PTL_NO_ACK_REQ : PTL_CT_ACK_REQ);
+    if (bad) print_ready();
+    ptl_ct_event_t event{};
+    for (; event.success < 1; usleep(50'000)) PtlCTGet(rank.answered, &event);
+  }
+  PlantedRank::stay();
+}
+
 /// Rank 0 looks for a success, and its put is refused.
 [[noreturn]] inline void play_failure(bool bad) {
   PlantedRank rank(bad);
@@ -157,6 +171,7 @@ inline int play_planted_or_loop(const std::string& role) {
   const bool bad = !role.ends_with(" good");
   const std::string name = role.substr(0, role.find(' '));
   if (name == "looks") play_looks(bad);
+  if (name == "rare_looks") play_rare_looks(bad);
   if (name == "failure") play_failure(bad);
   if (name == "other_queue") play_other_queue(bad);
   if (name == "search") play_search(bad);

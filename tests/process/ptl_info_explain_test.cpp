@@ -289,6 +289,12 @@ TEST(PtlInfoExplain, Loop__of_looks_at_a_counter_is_told_like_a_wait) {
   EXPECT_TRUE(says(finding, "was an ACK asked for?")) << finding;
 }
 
+TEST(PtlInfoExplain, Loop__that_rests_between_its_looks_is_told_what_it_looks_at) {
+  const OwnNode node;
+  const Program program(node, "rare_looks", 2);
+  EXPECT_TRUE(says(program.found("no_answer_due", 0), " looks again and again at counter 0x"));
+}
+
 TEST(PtlInfoExplain, Failure__that_a_loop_does_not_see_is_told) {
   const OwnNode node;
   const Program program(node, "failure", 2);
@@ -459,9 +465,9 @@ TEST(PtlInfoExplain, Loop__that_nobody_owes_anything_says_what_it_waits_for) {
 
 TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
   for (const char* role :
-       {"tag",         "portal",  "ack",   "threshold", "circle",   "stopped",   "dead",    "notices", "events",
-        "disabled",    "session", "gate",  "room",      "region",   "delay",     "silent",  "looks",   "failure",
-        "other_queue", "search",  "chain", "untaken",   "computes", "no_notice", "no_entry"}) {
+       {"tag",        "portal",      "ack",    "threshold", "circle",  "stopped",  "dead",      "notices", "events",
+        "disabled",   "session",     "gate",   "room",      "region",  "delay",    "silent",    "looks",   "failure",
+        "rare_looks", "other_queue", "search", "chain",     "untaken", "computes", "no_notice", "no_entry"}) {
     const OwnNode node;
     const int ranks = std::string(role) == "circle" || std::string(role) == "chain" ? 3 : 2;
     const Program program(node, std::string(role) + " good", ranks);

@@ -28,6 +28,21 @@ TEST(PolledObjects, Looks__of_a_loop_over_several_objects_are_counted_for_each) 
   EXPECT_EQ(looks_at(polled, WaitKind::kGate, 9), 0u);
 }
 
+TEST(PolledObjects, Looks__after_a_rest_are_counted_for_each_object) {
+  PolledObjects polled;
+  for (int turn = 0; turn < 3; ++turn) {
+    polled.note_next();
+    polled.note(WaitKind::kEventQueue, 9);
+    polled.note(WaitKind::kCounters, 11);
+  }
+  EXPECT_EQ(looks_at(polled, WaitKind::kEventQueue, 9), 3u);
+  EXPECT_EQ(looks_at(polled, WaitKind::kCounters, 11), 3u);
+  for (std::uint32_t look = 0; look < PolledObjects::kPlaces; ++look) polled.note(WaitKind::kMrq, 9);
+  const std::uint64_t before = looks_at(polled, WaitKind::kMrq, 9);
+  for (std::uint32_t look = 0; look < PolledObjects::kPeriod; ++look) polled.note(WaitKind::kMrq, 9);
+  EXPECT_EQ(looks_at(polled, WaitKind::kMrq, 9), before + 1) << "no longer a loop that rests";
+}
+
 TEST(PolledObjects, Wait__is_counted_each_time_and_no_look_of_a_loop_for_it) {
   PolledObjects polled;
   for (int i = 0; i < 3; ++i) polled.note_at_once(WaitKind::kCounters, 11);
