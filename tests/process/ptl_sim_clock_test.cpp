@@ -81,6 +81,14 @@ TEST_F(PtlSimClock, Sleepers__wait_for_those_who_compute) {
   EXPECT_LT(report["time_ps"], 1'000'000'000'000u) << "a second";
 }
 
+/// Whoever computes seems to poll its memory, as the others do, and nobody is left that could go on.
+TEST_F(PtlSimClock, Ranks__that_compute_go_on_though_all_seem_to_poll_memory) {
+  for (const char* nodes : {"2", "4"}) {
+    const Ended job = run({"--nodes", nodes, "--hang", "30", PORTOFU_SIM_SLEEPERS, "once"});
+    EXPECT_EQ(job.status, 0) << nodes << ": " << job.output;
+  }
+}
+
 TEST_F(PtlSimClock, Clocks__go_on_from_real_to_virtual_time_and_back) {
   const Ended first = run({"--nodes", "1", PORTOFU_SIM_CLOCKS});
   ASSERT_EQ(first.status, 0) << first.output;

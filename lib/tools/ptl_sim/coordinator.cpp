@@ -217,6 +217,7 @@ bool Coordinator::step() {
     quiet_since_ns_ = 0;
     vain_turns_ = 0;
     vain_factor_ = 1;
+    last_ = {};
     const Happening next = happenings_.top();
     happenings_.pop();
     now_ps_ = std::max(now_ps_, next.time_ps);
@@ -226,7 +227,8 @@ bool Coordinator::step() {
     if (next.what == What::kArrival) arrive(next);
     return true;
   }
-  if (!has_rank) return thaw();
+  if (!has_rank) return share_time() || thaw();
+  last_ = {};
   const auto [time_ps, rank] = *places_.begin();
   if (state(rank) == VirtualState::kPolling && is_quiet()) {
     if (thaw()) return true;

@@ -103,6 +103,13 @@ class Coordinator final : public JobWatcher {
     std::uint64_t calls = 0;            ///< That it had made then.
   };
 
+  /// Of the rank that had the turn when nobody else could go on, and seemed to poll its memory, too.
+  struct Last {
+    std::uint32_t rank = 0;
+    std::uint64_t cpu_ns = 0;    ///< That it was given at last; 0: there is none.
+    std::uint64_t since_ns = 0;  ///< In real time.
+  };
+
   struct Roll;
 
   void run();
@@ -128,6 +135,9 @@ class Coordinator final : public JobWatcher {
   void try_as_poller(std::uint32_t rank);
   bool has_failed_as_poller(std::uint32_t rank);
   bool let_frozen_compute();
+  bool share_time();
+  void give_time(std::uint32_t rank, std::uint64_t cpu_ns);
+  void fail_without_call(std::uint32_t rank);
   bool may_somebody_come() const;
   bool can_others_go_on() const { return !happenings_.empty() || !places_.empty(); }
   bool polls_memory(std::uint32_t rank, VirtualState from, std::uint64_t cpu_between_ns);
@@ -174,7 +184,9 @@ class Coordinator final : public JobWatcher {
   std::uint64_t vain_turns_ = 0;      ///< Since something was under way, or somebody frozen was given time.
   std::uint64_t vain_factor_ = 1;     ///< Grows each time.
   std::uint64_t quiet_since_ns_ = 0;  ///< In real time, since when ranks do nothing but look; 0: they do.
-  bool some_poll_ = false;  ///< A rank of MPI has shown that it polls its memory, so that others of its program may.
+  Last last_;
+  bool shares_time_ = false;  ///< In share_time.
+  bool some_poll_ = false;    ///< A rank of MPI has shown that it polls its memory, so that others of its program may.
   bool failed_ = false;
   bool follows_ = false;  ///< All ranks have ended, and others have come for the launcher's next program.
   std::atomic<bool> stopping_{false};

@@ -41,6 +41,9 @@ constexpr std::uint64_t kMostTurnPauseNs = 1'000'000;
 /// Turns of each that wants one in which nothing is sent, after which those who are frozen are given time, at first.
 constexpr std::uint64_t kVainTurns = 64;
 constexpr std::uint64_t kMostVainFactor = 1 << 20;
+/// CPU time without a call after which a rank is taken to poll its memory though nobody else can go on: somebody who
+/// seems to poll may compute.
+constexpr std::uint64_t kLastPatienceNs = 20'000'000;
 
 }  // namespace
 
@@ -208,9 +211,13 @@ void Coordinator::wait_for_turn_end(std::uint32_t rank) {
     pause_ns = std::exchange(cpu_ns, used_ns) == used_ns ? 2 * pause_ns : least_ns;
     if (leave_alone(rank, nap)) return;
     if (monotonic_ns() - began_ns < options_.hang_ns) continue;
-    fail("rank " + std::to_string(rank) + " has not called the library for " +
-         std::to_string(options_.hang_ns / 1'000'000'000) + " s, and nobody else can go on: " + who_waits());
+    fail_without_call(rank);
   }
+}
+
+void Coordinator::fail_without_call(std::uint32_t rank) {
+  fail("rank " + std::to_string(rank) + " has not called the library for " +
+       std::to_string(options_.hang_ns / 1'000'000'000) + " s, and nobody else can go on: " + who_waits());
 }
 
 /// Whether a rank that has the turn and does not give it back is left to itself.
@@ -224,7 +231,12 @@ bool Coordinator::leave_alone(std::uint32_t rank, Lasting& nap) {
     auto running = static_cast<std::uint32_t>(VirtualState::kRunning);
     return page.state.compare_exchange_strong(running, static_cast<std::uint32_t>(VirtualState::kAway));
   }
-  return can_others_go_on() && polls_memory(rank, VirtualState::kRunning, patience_of(rank) / kAnswers);
+  if (can_others_go_on() || shares_time_)
+    return polls_memory(rank, VirtualState::kRunning, patience_of(rank) / kAnswers);
+  const std::uint64_t patience_ns = std::max(patience_of(rank), kLastPatienceNs);
+  if (frozen_.empty() || !polls_memory(rank, VirtualState::kRunning, patience_ns / kAnswers)) return false;
+  last_ = {rank, patience_ns, monotonic_ns()};
+  return true;
 }
 
 std::uint64_t Coordinator::calls_of(std::uint32_t rank) const {
@@ -272,15 +284,40 @@ bool Coordinator::let_frozen_compute() {
   vain_turns_ = 0;
   vain_factor_ = std::min(4 * vain_factor_, kMostVainFactor);
   for (const std::uint32_t rank : std::set<std::uint32_t>(frozen_)) {
-    Seat& seat = seats_[rank];
-    if (seat.place_ps != kNeverPs || !let_go_on(rank, VirtualState::kRunning)) continue;
-    const std::uint64_t before_ns = patience_of(rank);
-    seat.patience_ns = options_.patience_ns * vain_factor_;
-    wait_for_turn_end(rank);
-    seat.patience_ns = frozen_.contains(rank) ? before_ns : std::max(seat.patience_ns, 2 * before_ns);
-    drain(rank);
-    look_at(rank);
+    if (seats_[rank].place_ps == kNeverPs) give_time(rank, options_.patience_ns * vain_factor_);
   }
+  return true;
+}
+
+/// Somebody frozen goes on for so long, unless it calls.
+void Coordinator::give_time(std::uint32_t rank, std::uint64_t cpu_ns) {
+  if (!let_go_on(rank, VirtualState::kRunning)) return;
+  Seat& seat = seats_[rank];
+  const std::uint64_t before_ns = patience_of(rank);
+  seat.patience_ns = cpu_ns;
+  wait_for_turn_end(rank);
+  seat.patience_ns = frozen_.contains(rank) ? before_ns : std::max(seat.patience_ns, 2 * before_ns);
+  drain(rank);
+  look_at(rank);
+}
+
+/// All seem to poll their memory, and nothing is under way: one of them computes. It may be the one that had the turn
+/// last, so the others together get as much time as it has had, and then it gets as much again, and more each time.
+/// @return false: there is none
+bool Coordinator::share_time() {
+  if (last_.cpu_ns == 0 || !frozen_.contains(last_.rank)) return false;
+  if (monotonic_ns() - last_.since_ns > options_.hang_ns) {
+    fail_without_call(last_.rank);
+    return false;
+  }
+  std::set<std::uint32_t> others = frozen_;
+  others.erase(last_.rank);
+  shares_time_ = true;
+  for (auto at = others.begin(); at != others.end() && !can_others_go_on() && !failed_; ++at)
+    give_time(*at, std::max(options_.patience_ns, last_.cpu_ns / others.size()));
+  if (!can_others_go_on() && !failed_) give_time(last_.rank, last_.cpu_ns);
+  last_.cpu_ns *= 2;
+  shares_time_ = false;
   return true;
 }
 
