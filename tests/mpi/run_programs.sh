@@ -74,6 +74,7 @@ list_tests() {
 120  3       portals4       one_sided_types
 120  4       portals4       one_sided_requests
 120  4       portals4       one_sided_epochs
+120  1,2,3   portals4-osc   one_sided_scattered
 120  3       portals4-osc-sm one_sided_epochs
 120  1,2,3,4 portals4-osc   one_sided_windows
 180  8       portals4-osc   one_sided_windows 10

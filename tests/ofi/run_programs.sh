@@ -48,6 +48,7 @@ list_tests() {
 60   4       ofi-rdma  one_sided_requests
 60   4       ofi-rdma  one_sided_epochs
 60   4       ofi-rdma  one_sided_windows
+60   2,3     ofi-rdma  one_sided_scattered
 LIST
 }
 

@@ -26,7 +26,7 @@ DEFINE_ACCESS(float _Complex, float_complex)
 DEFINE_ACCESS(double _Complex, double_complex)
 DEFINE_ACCESS(long double _Complex, long_double_complex)
 
-enum kind { kInteger, kAddress, kFloating, kComplex };
+enum kind { kInteger, kAddress, kFloating, kComplex, kCharacter };
 
 struct type {
   const char* name;
@@ -60,6 +60,7 @@ static struct type types[] = {
     {"MPI_Aint", MPI_AINT, 8, kAddress, load_int64, store_int64},
     {"MPI_Offset", MPI_OFFSET, 8, kAddress, load_int64, store_int64},
     {"MPI_Count", MPI_COUNT, 8, kAddress, load_int64, store_int64},
+    {"wchar_t", MPI_WCHAR, sizeof(wchar_t), kCharacter, load_int32, store_int32},
     {"float", MPI_FLOAT, sizeof(float), kFloating, load_float, store_float},
     {"double", MPI_DOUBLE, sizeof(double), kFloating, load_double, store_double},
     {"long double", MPI_LONG_DOUBLE, sizeof(long double), kFloating, load_long_double, store_long_double},
@@ -80,6 +81,7 @@ static MPI_Op mpi_operation(enum operation operation) {
 
 // MPI 3.1, 5.9.2: which operation a kind of types has.
 static int has(enum kind kind, enum operation operation) {
+  if (kind == kCharacter) return operation == kReplace || operation == kNoOp;
   switch (operation) {
     case kMin:
     case kMax: return kind != kComplex;
