@@ -83,6 +83,7 @@ list_tests() {
 180  2,3,4,8 portals4-coll  triggered_collectives
 120  2,4     portals4-btl   pingpong_check
 120  4       portals4-btl   collectives 16384
+120  2,3     portals4-btl   unexpected_flood 3000 2000 2
 120  2       portals4       bench 10
 60   2       portals4       virtual_time
 LIST

@@ -1,7 +1,7 @@
 // Rank 0 sends many messages that nobody has asked for; the others take them in reverse order of tags.
-// Usage: unexpected_flood [MESSAGES [BYTES]]. The last message is awaited first: messages of one pair do not
-// overtake, so all others lie unexpected by then. At most 300 messages beyond the eager limit of 2 KiB: each occupies
-// its sender until it is received.
+// Usage: unexpected_flood [MESSAGES [BYTES [SECONDS]]]. The last message is awaited first: messages of one pair do not
+// overtake, so all others lie unexpected by then. Before that the receivers handle nothing for SECONDS. At most 300
+// messages beyond the eager limit of 2 KiB: each occupies its sender until it is received.
 #include "check.h"
 
 enum { kEagerBytes = 2048 };
@@ -33,7 +33,8 @@ static void send_long(long messages, size_t bytes, int to) {
   free(requests);
 }
 
-static void drain_in_reverse(long messages, size_t bytes) {
+static void drain_in_reverse(long messages, size_t bytes, unsigned seconds) {
+  sleep(seconds);
   MPI_Recv(NULL, 0, MPI_BYTE, 0, (int)messages, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   for (long i = messages - 1; i >= 0; i--) {
     MPI_Status status;
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
   check_begin(&argc, &argv, "unexpected_flood", 300);
   const long messages = check_argument(argc, argv, 1, 20000);
   const size_t bytes = (size_t)check_argument(argc, argv, 2, 1024);
+  const unsigned seconds = (unsigned)check_argument(argc, argv, 3, 0);
   if (check_size < 2) {
     return check_skip("a flood wants two ranks");
   }
@@ -61,7 +63,7 @@ int main(int argc, char** argv) {
       }
     }
   } else {
-    drain_in_reverse(messages, bytes);
+    drain_in_reverse(messages, bytes, seconds);
   }
   free(payload);
   return check_finish();
