@@ -17,6 +17,7 @@
 #include "engine/config/settings.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/lost_thread.h"
+#include "engine/queue/no_signals.h"
 #include "engine/segment/file_pointer.h"
 #include "engine/segment/heap_memory.h"
 
@@ -85,6 +86,7 @@ SharedHeap::~SharedHeap() {
 bool SharedHeap::open(const char* directory, std::uint64_t bytes) {
   if (is_held_here()) return false;  // What opening needs itself, and what a fork's handlers want.
   const NoCancellation whole;
+  const NoSignals unbroken;
   const std::lock_guard lock(mutex_);
   if (state_.load(std::memory_order_relaxed) == State::kNew) {
     holder_.store(pthread_self(), std::memory_order_relaxed);
@@ -151,8 +153,8 @@ void* SharedHeap::find_room(std::size_t bytes, std::size_t alignment) {
 void* SharedHeap::allocate(std::size_t bytes, std::size_t alignment) {
   if (state_.load(std::memory_order_acquire) != State::kOpen) return nullptr;
   const std::size_t wanted = std::max<std::size_t>(bytes, 1);
-  if (wanted > bytes_ || alignment > bytes_ || is_held_here()) return nullptr;
-  const std::lock_guard lock(mutex_);
+  if (wanted > bytes_ || alignment > bytes_ || is_held_here() || !take_lock()) return nullptr;
+  const std::lock_guard lock(mutex_, std::adopt_lock);
   void* block = find_room(wanted, alignment);
   if (block == nullptr && grow(wanted + alignment + kBlockSlackBytes)) block = find_room(wanted, alignment);
   return block;
@@ -179,11 +181,10 @@ void* SharedHeap::allocate_zeroed(std::size_t bytes, std::size_t alignment) {
 }
 
 void SharedHeap::free(void* block) {
-  if (is_held_here()) {
-    if (kept_count_ < kMostKept) kept_[kept_count_++] = block;
-    return;
-  }
-  std::unique_lock lock(mutex_);
+  if (is_held_here() || !take_lock()) return keep(block);
+  std::unique_lock lock(mutex_, std::adopt_lock);
+  if (kept_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+    free_kept();
   Blocks& blocks = blocks_at(start_.load(std::memory_order_relaxed));
   if (const std::size_t bytes = blocks.size(block); bytes >= kLargeBlock) {
     lock.unlock();
@@ -194,11 +195,27 @@ void SharedHeap::free(void* block) {
   blocks.deallocate(block);
 }
 
+/// A handler may interrupt who keeps something, and who takes all that was kept.
+void SharedHeap::keep(void* block) {
+  void* next = kept_.load(std::memory_order_relaxed);
+  do std::memcpy(block, &next, sizeof next);
+  while (!kept_.compare_exchange_weak(next, block, std::memory_order_relaxed));
+}
+
+void SharedHeap::free_kept() {
+  void* block = kept_.exchange(nullptr, std::memory_order_relaxed);
+  while (block != nullptr) {
+    void* next = nullptr;
+    std::memcpy(&next, block, sizeof next);
+    blocks_at(start_.load(std::memory_order_relaxed)).deallocate(block);
+    block = next;
+  }
+}
+
 std::size_t SharedHeap::usable_bytes(const void* block) {
-  const bool holds_lock = is_held_here();
-  if (!holds_lock) mutex_.lock();
+  const bool takes_lock = !is_held_here() && take_lock();
   const std::size_t bytes = blocks_at(start_.load(std::memory_order_relaxed)).size(block);
-  if (!holds_lock) mutex_.unlock();
+  if (takes_lock) mutex_.unlock();
   return bytes;
 }
 
@@ -223,24 +240,30 @@ void SharedHeap::unname() {
 /// As the C library has noted it in the mutex: a word of our own would cost each allocation.
 bool SharedHeap::has_this_thread_lock() { return mutex_.native_handle()->__data.__owner == this_thread_id(); }
 
+bool SharedHeap::take_lock() {
+  if (mutex_.try_lock()) return true;
+  if (has_this_thread_lock()) return false;
+  mutex_.lock();
+  return true;
+}
+
 bool SharedHeap::is_held_here() const {
   const pthread_t thread = holder_.load(std::memory_order_relaxed);
   return thread != 0 && pthread_equal(thread, pthread_self()) != 0;
 }
 
 void SharedHeap::before_fork() {
-  mutex_.lock();
+  interrupted_ = !take_lock();
   holder_.store(pthread_self(), std::memory_order_relaxed);
   if (state_.load(std::memory_order_relaxed) == State::kOpen && pipe2(fork_pipe_, O_CLOEXEC) != 0)
     fork_pipe_[0] = fork_pipe_[1] = -1;
 }
 
-/// What the thread has freed meanwhile is freed now.
+/// What the thread has freed meanwhile is freed now, unless what it has interrupted goes on.
 void SharedHeap::end_fork() {
-  for (std::size_t i = 0; i < kept_count_; ++i) blocks_at(start_.load(std::memory_order_relaxed)).deallocate(kept_[i]);
-  kept_count_ = 0;
+  if (!interrupted_) free_kept();
   holder_.store(0, std::memory_order_relaxed);
-  mutex_.unlock();
+  if (!interrupted_) mutex_.unlock();
 }
 
 void SharedHeap::after_fork_in_parent() {
@@ -259,6 +282,9 @@ void SharedHeap::after_fork_in_parent() {
 
 void SharedHeap::after_fork_in_child() {
   const NoCancellation whole;
+  forget_thread_id();
+  // What a handler has interrupted goes on here, too.
+  if (interrupted_) mutex_.native_handle()->__data.__owner = this_thread_id();
   id_ = 0;  // The name is the parent's.
   if (state_.load(std::memory_order_relaxed) == State::kOpen) {
     if (!move_to_own_file() && !move_to_private_memory()) std::abort();  // Else it would write into its parent's heap.

@@ -9,7 +9,8 @@
 //
 // After a fork the child has a heap of its own with the same contents at the same addresses; its parent waits until the
 // child has taken what was touched. Other handlers of a fork may allocate and free: the thread that forks holds the
-// lock, and until its own handler has run it gets no memory here, and what it frees is freed then.
+// lock, and until its own handler has run it gets no memory here, and what it frees is freed then. The same holds in a
+// signal handler that has interrupted a change of the heap. It may fork: both processes go on with the change.
 
 #include <pthread.h>
 
@@ -84,6 +85,11 @@ class SharedHeap {
   int open_file() const;
   bool is_file_there() const;
   bool is_held_here() const;
+
+  /// @return false if the calling thread has it: a signal handler runs that has interrupted a change
+  bool take_lock();
+  void keep(void* block);
+  void free_kept();
   void end_fork();
   bool copy_touched(std::byte* to, int to_fd) const;
   bool clear_pages(const std::byte* from, std::size_t bytes, std::uint64_t* first, std::uint64_t* end) const;
@@ -106,10 +112,9 @@ class SharedHeap {
   std::shared_ptr<SegmentFile> named_;    ///< What has the name: the file or its pointer.
   std::uint64_t id_ = 0;                  ///< Of the name; 0: it has none yet.
   std::atomic<pthread_t> holder_{};       ///< Holds the mutex while it opens the heap or forks; 0: nobody does.
-  static constexpr std::size_t kMostKept = 256;
-  void* kept_[kMostKept] = {};  ///< Freed by the holder meanwhile. More than that is not given back.
-  std::size_t kept_count_ = 0;
-  int fork_pipe_[2] = {-1, -1};  ///< During a fork: closed by the child once it has its own heap.
+  std::atomic<void*> kept_{nullptr};  ///< What the thread that has the mutex has freed meanwhile; each names the next.
+  bool interrupted_ = false;          ///< Of a fork: by a handler that has interrupted a change.
+  int fork_pipe_[2] = {-1, -1};       ///< During a fork: closed by the child once it has its own heap.
 };
 
 /// The heap of this process, which may not have been opened yet. Never destroyed.

@@ -42,12 +42,12 @@ constexpr size_t kNaturalAlignment = alignof(max_align_t);
 /// because the loader would allocate other thread-local memory with malloc.
 __attribute__((tls_model("initial-exec"))) thread_local bool inside = false;
 
-/// Keeps errno, too: an allocation that succeeds in another way has not failed.
+/// Keeps errno, too: an allocation that succeeds in another way has not failed. A signal handler may interrupt one.
 class Inside {
  public:
-  Inside() : errno_(errno) { inside = true; }
+  Inside() : errno_(errno), before_(inside) { inside = true; }
   ~Inside() {
-    inside = false;
+    inside = before_;
     errno = errno_;
   }
   Inside(const Inside&) = delete;
@@ -55,6 +55,7 @@ class Inside {
 
  private:
   const int errno_;
+  const bool before_;
 };
 
 /// @return nullptr if the C library has to do it

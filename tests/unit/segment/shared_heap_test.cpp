@@ -3,6 +3,8 @@
 #include "engine/segment/shared_heap.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,6 +197,63 @@ TEST(SharedHeap, Fork__gives_the_child_a_heap_of_its_own) {
   ASSERT_NE(again, nullptr);
   std::memset(again, 1, 1 << 20);
   process_heap().free(again);
+}
+
+struct Interruption {
+  void* bookkeeping = nullptr;
+  std::vector<void*> blocks;  ///< That the handler frees: half of them in parent and child, half in each.
+  bool has_got_memory = false;
+  pid_t child = -1;
+};
+Interruption interruption;
+
+/// Runs in the middle of a change of the heap: at its first access to the bookkeeping, which lets none in.
+void handler_of_interruption(int) {
+  mprotect(interruption.bookkeeping, 4096, PROT_READ | PROT_WRITE);
+  interruption.has_got_memory = allocate_shared(1, 16) != nullptr;
+  const std::size_t half = interruption.blocks.size() / 2;
+  for (std::size_t i = 0; i < half; ++i) process_heap().free(interruption.blocks[i]);
+  interruption.child = fork();
+  interruption.has_got_memory = interruption.has_got_memory || allocate_shared(1, 16) != nullptr;
+  for (std::size_t i = half; i < 2 * half; ++i) process_heap().free(interruption.blocks[i]);
+}
+
+/// @return whether all that the handler has freed, which nearly filled the heap, can be had again
+bool has_room_again(std::size_t bytes) {
+  void* all = allocate_shared(bytes, 64);
+  if (all != nullptr) process_heap().free(all);
+  return all != nullptr;
+}
+
+/// A crash handler that starts a debugger, say, which has interrupted malloc under libportofu_malloc.so.
+TEST(SharedHeap, Handler_that_interrupts_a_change__may_free_and_fork) {
+  auto* kept = static_cast<char*>(allocate_shared(100, 64));
+  ASSERT_NE(kept, nullptr);
+  interruption.bookkeeping = reinterpret_cast<void*>(process_heap().publish().start);
+  constexpr std::size_t kBlockBytes = 4 << 20;
+  while (void* block = allocate_shared(kBlockBytes, 64)) interruption.blocks.push_back(block);
+  ASSERT_GE(interruption.blocks.size(), 4u);
+  const std::size_t wanted = interruption.blocks.size() / 2 * kBlockBytes;
+  struct sigaction action {
+  }, former{};
+  action.sa_handler = handler_of_interruption;
+  sigaction(SIGSEGV, &action, &former);
+  ASSERT_EQ(mprotect(interruption.bookkeeping, 4096, PROT_NONE), 0);
+  auto* made = static_cast<char*>(allocate_shared(100, 64));
+  const bool is_child = interruption.child == 0;
+  if (made != nullptr) std::strcpy(made, is_child ? "of the child" : "of the parent");
+  process_heap().free(kept);
+  const bool has_room = has_room_again(wanted);
+  if (is_child) _exit(made != nullptr && !interruption.has_got_memory && has_room ? 0 : 1);
+  sigaction(SIGSEGV, &former, nullptr);
+  int status = 0;
+  ASSERT_EQ(waitpid(interruption.child, &status, 0), interruption.child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(interruption.has_got_memory);
+  EXPECT_TRUE(has_room);
+  ASSERT_NE(made, nullptr);
+  EXPECT_STREQ(made, "of the parent");
+  process_heap().free(made);
 }
 
 }  // namespace
