@@ -1,4 +1,5 @@
-// Formats a line into the stack and writes it at once. Off the short path: a line costs a system call.
+// Formats a line into the stack and writes it at once. Off the short path: a line costs a system call. What the line
+// tells of, a setting or a path, is whatever somebody wrote.
 
 #include "engine/observe/log.h"
 
@@ -8,6 +9,9 @@
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
 
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
@@ -33,11 +37,29 @@ void write_line(const char* line, int bytes) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line, static_cast<std::size_t>(bytes));
 }
 
-/// Makes room for the newline in a line that snprintf wanted to make `wanted` bytes long, and writes it.
+constexpr int kMostBytes = kLogLineBytes - 2;  ///< Of a line without its newline and the zero of snprintf.
+
+/// Makes room for the newline in a line that snprintf wanted to make `wanted` bytes long, and writes it as one.
 void finish_line(char* line, int wanted) {
-  const int bytes = std::clamp(wanted, 0, kLogLineBytes - 2);
+  const int bytes = std::clamp(wanted, 0, kMostBytes);
+  std::replace_if(
+      line, line + bytes, [](unsigned char letter) { return letter < ' ' || letter == '\x7f'; }, '?');
   line[bytes] = '\n';
   write_line(line, bytes + 1);
+}
+
+/// The end of a line says what to do, and what happens now: one that is too long loses its middle instead.
+/// @param text_bytes  of what the format makes
+void keep_end(char* line, int text_bytes, const char* format, std::va_list arguments) {
+  const std::size_t room = static_cast<std::size_t>(text_bytes) + 1;
+  const std::unique_ptr<char[]> text(new (std::nothrow) char[room]);
+  if (text == nullptr) return;
+  std::vsnprintf(text.get(), room, format, arguments);
+  static constexpr char kGap[] = " ... ";
+  constexpr int kEndBytes = kMostBytes / 2;
+  char* const end = line + kMostBytes - kEndBytes;
+  std::memcpy(end, text.get() + text_bytes - kEndBytes, kEndBytes);
+  std::memcpy(end - std::strlen(kGap), kGap, std::strlen(kGap));
 }
 
 void log_list(LogLevel level, const char* format, std::va_list arguments) {
@@ -50,8 +72,12 @@ void log_list(LogLevel level, const char* format, std::va_list arguments) {
                                     getpid(), left_out));
   }
   const int prefix = std::snprintf(line, sizeof line, "portofu[%d]: %s: ", getpid(), level_name(level));
-  finish_line(
-      line, prefix + std::vsnprintf(line + prefix, sizeof line - static_cast<std::size_t>(prefix), format, arguments));
+  std::va_list again;
+  va_copy(again, arguments);
+  const int wanted = std::vsnprintf(line + prefix, sizeof line - static_cast<std::size_t>(prefix), format, arguments);
+  if (prefix + wanted > kMostBytes) keep_end(line, wanted, format, again);
+  va_end(again);
+  finish_line(line, prefix + wanted);
 }
 
 }  // namespace

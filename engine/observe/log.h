@@ -20,8 +20,8 @@ void set_log_level(LogLevel level);
 /// @return true if a line of this level would be written; for lines that are costly to make
 bool log_enabled(LogLevel level);
 
-/// Writes one line "portofu[pid]: level: ...". Any thread; one write(2) a line, so lines of processes do not mix. Cut
-/// after kLogLineBytes. Not for signal handlers.
+/// Writes one line "portofu[pid]: level: ...". Any thread; one write(2) a line, so lines of processes do not mix. What
+/// is longer than kLogLineBytes loses its middle. Not for signal handlers.
 [[gnu::format(printf, 1, 2)]] void log_error(const char* format, ...);
 [[gnu::format(printf, 1, 2)]] void log_warning(const char* format, ...);
 [[gnu::format(printf, 1, 2)]] void log_info(const char* format, ...);

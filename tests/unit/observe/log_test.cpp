@@ -41,13 +41,34 @@ TEST_F(LogTest, Level__decides_what_is_written) {
   EXPECT_THAT(GetCapturedStderr(), HasSubstr("info: but this\n"));
 }
 
-TEST_F(LogTest, Long_line__is_cut_and_keeps_its_newline) {
-  const std::string text(2 * kLogLineBytes, 'x');
+/// Somebody's setting may be as long as the kernel takes. What is to be done stands behind it.
+TEST_F(LogTest, Long_line__loses_its_middle_and_keeps_both_ends) {
+  for (const std::size_t length : {kLogLineBytes, 2 * kLogLineBytes, 1 << 20}) {
+    const std::string text(length, 'x');
+    CaptureStderr();
+    log_error("PORTOFU_X=%s is not allowed (%d..%d)", text.c_str(), 1, 2);
+    const std::string line = GetCapturedStderr();
+    EXPECT_EQ(line.size(), static_cast<std::size_t>(kLogLineBytes) - 1);
+    EXPECT_THAT(line, HasSubstr(" error: PORTOFU_X=xxx"));
+    EXPECT_THAT(line, HasSubstr("xxx ... xxx"));
+    EXPECT_THAT(line, EndsWith("xxx is not allowed (1..2)\n"));
+  }
+}
+
+TEST_F(LogTest, Line_that_just_fits__is_whole) {
+  CaptureStderr();
+  log_error("%s", "");
+  const std::size_t prefix = GetCapturedStderr().size() - 1;
+  const std::string text(static_cast<std::size_t>(kLogLineBytes) - 2 - prefix, 'x');
   CaptureStderr();
   log_error("%s", text.c_str());
-  const std::string line = GetCapturedStderr();
-  EXPECT_EQ(line.size(), static_cast<std::size_t>(kLogLineBytes) - 1);
-  EXPECT_THAT(line, EndsWith("x\n"));
+  EXPECT_THAT(GetCapturedStderr(), EndsWith(": " + text + "\n"));
+}
+
+TEST_F(LogTest, Text_of_several_lines__is_written_in_one) {
+  CaptureStderr();
+  log_error("PORTOFU_X=%s is not allowed", "a\nportofu[1]: error: b\x1b[2J");
+  EXPECT_THAT(GetCapturedStderr(), EndsWith("PORTOFU_X=a?portofu[1]: error: b?[2J is not allowed\n"));
 }
 
 TEST(LogRate, Burst__passes_and_the_rest_is_counted) {
