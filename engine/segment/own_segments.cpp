@@ -4,12 +4,15 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <utility>
 #include <vector>
 
+#include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/fork_mutex.h"
 
@@ -94,6 +97,25 @@ void remove_own_segment(const SegmentFile* file) {
 
 void remove_own_name(const std::string& path) {
   std::erase_if(own_segments().entries, [&path](const OwnSegments::Entry& entry) { return entry.path == path; });
+}
+
+void tell_if_names_are_hidden(const std::string& directory) {
+  static constinit ToldOnce told;
+  const std::string prefix = directory + "/" + segment_name_prefix();
+  const std::string* hidden = nullptr;
+  for (const OwnSegments::Entry& entry : own_segments().entries) {
+    if (!entry.path.starts_with(directory + "/")) continue;
+    const bool is_of_user = entry.path.starts_with(prefix);
+    if (is_of_user && access(entry.path.c_str(), F_OK) == 0) return;
+    struct stat status {};
+    const bool is_swept = fstat(entry.file->fd(), &status) != 0 || status.st_nlink == 0;  // signpost.h
+    if (!is_of_user || !is_swept) hidden = &entry.path;
+  }
+  if (hidden == nullptr || !told.is_first()) return;
+  log_warning("%s, %s: processes that it has not talked to yet are not found, and what is to go there fails",
+              hidden->starts_with(prefix) ? "this process no longer sees its own name (chroot, umount?)"
+                                          : "this process has another user id than when it made its name",
+              hidden->c_str());
 }
 
 bool is_known_process() { return own_segments().process.load(std::memory_order_relaxed) == getpid(); }

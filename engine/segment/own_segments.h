@@ -45,6 +45,10 @@ void add_own_segment(const std::string& path, std::shared_ptr<SegmentFile> file)
 void remove_own_segment(const SegmentFile* file);
 void remove_own_name(const std::string& path);
 
+/// A file that others have made in a directory is not there. Says once, if it is so, that this process does not see its
+/// own ones there either: then that says nothing about the others. The caller holds an OwnSegmentsLock.
+void tell_if_names_are_hidden(const std::string& directory);
+
 /// @return false in a child that was made past the handlers of fork (_Fork(3), clone(2)): names are its parent's. Costs
 /// a
 ///         system call

@@ -39,11 +39,15 @@ AttachResult result_of_open_error(const std::string& path, int error) {
 }
 
 /// Finds or opens the file of a peer. The caller holds an OwnSegmentsLock.
-AttachResult open_file(const std::string& path, std::shared_ptr<SegmentFile>* file) {
+AttachResult open_file(const std::string& directory, const std::string& path, std::shared_ptr<SegmentFile>* file) {
   *file = find_own_segment(path);
   if (*file != nullptr) return AttachResult::kAttached;
   const int fd = open_named_segment(path);
-  if (fd < 0) return result_of_open_error(path, errno);
+  if (fd < 0) {
+    const int error = errno;
+    if (error == ENOENT) tell_if_names_are_hidden(directory);
+    return result_of_open_error(path, error);
+  }
   *file = std::make_shared<SegmentFile>(fd, FileOwner::kOtherProcess, path);
   return AttachResult::kAttached;
 }
@@ -63,7 +67,7 @@ AttachResult PeerSegment::attach(const std::string& directory, ProcessId id, std
   const OwnSegmentsLock lock;
   const std::string path = segment_path(directory, id);
   std::shared_ptr<SegmentFile> file;
-  const AttachResult opened = open_file(path, &file);
+  const AttachResult opened = open_file(directory, path, &file);
   if (opened != AttachResult::kAttached) return opened;
   std::uint64_t file_bytes = 0;
   if (!is_private_file(file->fd(), &file_bytes)) return AttachResult::kRefused;

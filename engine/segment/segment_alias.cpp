@@ -97,7 +97,10 @@ bool find_alias(const ProcessSegment& own, std::uint64_t key, NameOwner* owner, 
   const std::string path = alias_path(own.directory(), own.job_key(), key);
   if (const auto file = find_own_segment(path)) return read_owner(*file, path, own.job_key(), knower, owner);
   const int fd = open_named_segment(path);
-  if (fd < 0) return false;
+  if (fd < 0) {
+    if (errno == ENOENT) tell_if_names_are_hidden(own.directory());
+    return false;
+  }
   const SegmentFile file(fd, FileOwner::kOtherProcess);
   return read_owner(file, path, own.job_key(), knower, owner);
 }
