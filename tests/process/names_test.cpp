@@ -512,7 +512,9 @@ int own_pid(Stage& stage, int turn, bool published, PidEnd end) {
   return 0;
 }
 
-int put_to_pid(Stage& stage) {
+/// @param may_not_have_heard  of the new owner, when it sends: between nodes a PID is given out anew after a fifth of a
+///                            second, and on a busy machine the news may take longer (engine/doc/death_and_names.md)
+int put_to_pid(Stage& stage, bool may_not_have_heard) {
   const Ni here(PTL_PID_ANY);
   static std::uint64_t value = 0;
   ptl_md_t memory{};
@@ -531,14 +533,18 @@ int put_to_pid(Stage& stage) {
     ptl_event_t event{};
     const auto is_told = [&] { return PtlEQGet(here.eq, &event) == PTL_OK && event.type == PTL_EVENT_ACK; };
     if (!eventually(is_told)) give_up("no ACK", 0);
-    need("ACK", event.ni_fail_type);
+    return event.ni_fail_type;
   };
   stage.turn = 1;
   stage.await(2);
-  for (int i = 0; i < 4; ++i) put(11);
+  for (int i = 0; i < 4; ++i) need("ACK of the first owner", put(11));
   stage.turn = 3;
   stage.await(12);
-  put(22);
+  const auto told = put(22);
+  if (told == PTL_NI_UNDELIVERABLE && may_not_have_heard)
+    need("ACK of the second owner, once its name is known", put(22));
+  else
+    need("ACK of the second owner", told);
   stage.turn = 13;
   stage.await(14);
   if (stage.seen != 22) give_up("what the second owner got", static_cast<int>(stage.seen));
@@ -562,7 +568,7 @@ TEST_P(MovedPid, Put__reaches_who_has_the_PID_now) {
   ChildProcess second([&] { return own(11); });
   ChildProcess third([&] {
     nodes.enter(1);
-    return put_to_pid(*stage);
+    return put_to_pid(*stage, place == Place::kNodeEach);
   });
   first.wait_death();
   stage->turn = 11;
