@@ -248,7 +248,9 @@ static void bell_rung(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* n
   peer->its_epoch = (uint8_t)notice->edata;
   peer->rx_handled = peer->rx_told = 0;
   uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_ANSWER);
-  uct_utofu_fetch_later(iface, peer);
+  if (peer->rx_ring != NULL) { /* Otherwise it is refused. */
+    uct_utofu_fetch_later(iface, peer);
+  }
 }
 
 static void answered(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_record_t* record) {

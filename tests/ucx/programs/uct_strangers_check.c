@@ -325,6 +325,11 @@ static void run_refused(void) {
   UNTIL(to->taken == 1);
   UCX_OK(send_bcopy(bad, 2, 64));
   CHECK(uct_ep_flush(bad, 0, &flushed.super) == UCS_INPROGRESS, "a flush does not wait");
+  // It is not fetched either.
+  for (unsigned looks = 0; looks < 100; looks++) {
+    uct_worker_progress(to->worker);
+    poll(NULL, 0, looks < 5 ? 2 : 0);  // Longer than it waits before it fetches.
+  }
   UNTIL(flushed.calls == 1);
   CHECK(flushed.super.status == UCS_ERR_EXCEEDS_LIMIT, "a flush of messages that were refused says %s",
         ucs_status_string(flushed.super.status));
