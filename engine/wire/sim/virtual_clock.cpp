@@ -229,6 +229,10 @@ void VirtualClock::charge(bool is_call) {
   charged_cpu_ps = used;
 }
 
+void VirtualClock::end_own_work() {
+  if (compute_ == VirtualCompute::kCpu) charged_cpu_ps = thread_cpu_ps();
+}
+
 /// Without the coordinator nobody would ever go on: time is real from now on.
 bool VirtualClock::is_deserted() {
   if (kill(static_cast<pid_t>(coordinator_), 0) == 0 || errno != ESRCH) return false;
@@ -289,7 +293,7 @@ void VirtualClock::pass() {
     if (!has_turn() || has_sent_ || clock_ps_ > horizon) {
       give_turn(VirtualState::kPolling, clock_ps_);
     }
-    return;
+    return end_own_work();
   }
   const std::uint32_t doublings = std::min((empty_looks_ - short_looks_) / kLooksOfDoubling, 40u);
   const bool may_send = empty_looks_ <= kCountedLooks && !watches_clock_;
@@ -310,6 +314,7 @@ bool VirtualClock::let_others_catch_up() {
   charge(false);
   const bool is_ahead = has_sent_ || clock_ps_ > page_.horizon_ps.load(std::memory_order_relaxed);
   if (is_ahead) give_turn(VirtualState::kReady, clock_ps_);
+  end_own_work();
   return is_ahead;
 }
 
@@ -319,6 +324,7 @@ void VirtualClock::find() {
   charge();
   end_streaks();
   if (begun_.load(std::memory_order_relaxed) || looks_count_) spend(VirtualSpent::kLook, poll_ps_);
+  end_own_work();
 }
 
 bool VirtualClock::is_caller() const { return caller_.load(std::memory_order_relaxed) == this_thread(); }

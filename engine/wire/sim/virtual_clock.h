@@ -86,6 +86,10 @@ class VirtualClock {
   /// What a call sends costs time. @return when it leaves
   std::uint64_t stamp(VirtualCall call);
 
+  /// What this thread has done since the last call that costs time was the library's own work, and is not counted as
+  /// the program's. Any thread.
+  void end_own_work();
+
   /// Tells what was sent, and adds who has sent it. Waits, shortly, if the coordinator has much to read.
   void report(VirtualReport report);
   std::uint64_t next_number() { return page_.next_number.fetch_add(1, std::memory_order_relaxed); }

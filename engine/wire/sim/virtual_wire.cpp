@@ -56,6 +56,7 @@ VirtualWire::VirtualWire(Wire& inner, VirtualClock& clock)
 
 ConnectResult VirtualWire::connect(ProcessId peer, Link** link) {
   const ConnectResult result = inner_.connect(peer, link);
+  clock_.end_own_work();
   if (result != ConnectResult::kConnected) return result;
   (*link)->at_once_below_bytes = 0;
   auto& way = ways_[*link];
@@ -103,6 +104,7 @@ void VirtualWire::publish(Link& link, const PacketHeader& header) {
   ++unsent_;
   while (!way.waiting.empty() && send_first(way)) {
   }
+  clock_.end_own_work();
 }
 
 void VirtualWire::report(const Way& way, const PacketHeader& header, std::uint64_t number) {

@@ -137,6 +137,20 @@ TEST_F(VirtualClockEnds, Cpu_time__of_threads_that_call_in_turns_is_counted_once
   EXPECT_LT(spent_ps(VirtualSpent::kCompute) - before_ps, 250'000'000'000u) << "not the 50 ms ten times over";
 }
 
+/// A call costs what the machine says, and not what the library takes here besides.
+TEST_F(VirtualClockEnds, Cpu_time__of_the_library_itself_is_not_counted) {
+  job.header().compute = static_cast<std::uint32_t>(VirtualCompute::kCpu);
+  job.header().compute_word = 1000;
+  const auto clock = open();
+  begin(job, *clock);
+  clock->stamp(VirtualCall::kPut);
+  const std::uint64_t before_ps = spent_ps(VirtualSpent::kCompute);
+  use_cpu(CLOCKS_PER_SEC / 10);
+  clock->end_own_work();
+  clock->stamp(VirtualCall::kPut);
+  EXPECT_LT(spent_ps(VirtualSpent::kCompute) - before_ps, 50'000'000'000u) << "half of it";
+}
+
 TEST_F(VirtualClockEnds, Reports__name_the_process_that_has_sent) {
   const auto first = open();
   first->report({});
