@@ -54,6 +54,7 @@ list_tests() {
 60   2       portals4       truncation
 60   2       portals4       many_sends
 60   2,4     portals4       persistent_buffered
+60   2,4     portals4       persistent_types
 60   2,4     portals4-small flow_control
 900  2       portals4       many_communicators 4200
 120  2,4     portals4       predefined_types

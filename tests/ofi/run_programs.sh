@@ -19,7 +19,7 @@ suite=ofi
 
 # One test per line: seconds, numbers of ranks (comma), way of launch_debian, program, arguments. Left out are
 # predefined_types and one_sided_types: 4.1.4 computes sums of bytes wrongly over its own transport, too.
-# persistent_buffered: pml/cm of 4.1.4 sends wrong lengths (tests/mpi/openmpi_mends).
+# persistent_buffered, persistent_types: pml/cm of 4.1.4 sends wrong lengths and bytes (tests/mpi/openmpi_mends).
 # MPI_Compare_and_swap of one_sided crashes in btl/ofi whatever the provider, and random_messages without the last 0
 # hangs in mtl/ofi (lib/libfabric/README.md).
 list_tests() {
