@@ -14,6 +14,11 @@ namespace portofu {
 std::string since_text(std::uint64_t since_ns);  ///< "for 12 s", by the clock of this machine.
 std::string ago_text(std::uint64_t at_ns);       ///< "12 s ago".
 
+/// What is so if JobView::is_gone.
+inline constexpr const char* kIsGone =
+    "no process of this job has that PID now: it has ended, has closed its interface, has not begun, or has another "
+    "PORTOFU_JOB_KEY";
+
 class JobView {
  public:
   /// @param processes  outlives the view

@@ -276,8 +276,7 @@ void find_undelivered(const JobView& job, const ProcessPicture& process, const I
   finding.sentence = "operations of " + job.name(process.id()) + interface_text(process, ni) +
                      " that did not come to their target: " + std::to_string(undelivered.count) + "; the last, " +
                      ago_text(undelivered.at_ns) + ", was for " + target;
-  if (job.is_gone(undelivered.target))
-    finding.sentence += ", and no process has that PID now: it has ended, has closed its interface, or has not begun";
+  if (job.is_gone(undelivered.target)) finding.sentence += std::string(", and ") + kIsGone;
   findings->push_back(std::move(finding));
 }
 

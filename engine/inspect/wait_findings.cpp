@@ -60,8 +60,7 @@ std::string entries_text(const JobView& job, const InterfacePicture& ni, const F
   if (ni.is_matching()) text += " with bits " + hex_text(entry.criteria.match_bits);
   if (source != ProcessId{}) text += " of " + job.name(source);
   if (feeders.entries.size() > 1) text += ", and of " + std::to_string(feeders.entries.size() - 1) + " entries more";
-  if (source != ProcessId{} && job.is_gone(source))
-    text += "; no process has that PID now: it has ended, has closed its interface, or has not begun";
+  if (source != ProcessId{} && job.is_gone(source)) text += std::string("; ") + kIsGone;
   const ProcessId astray = taken_astray(job, ni, feeders.portals.front()->pt_index, entry);
   if (astray != ProcessId{}) text += "; one with such bits of it waits unexpected at " + job.name(astray);
   return text;

@@ -133,7 +133,7 @@ TEST_F(UnmatchedFindings, Operations__that_reached_nobody_are_told_with_whom_the
   EXPECT_EQ(found[0].other, (ProcessId{kJobNid, 333}));
   EXPECT_TRUE(found[0].sentence.starts_with("operations of rank 0 that did not come to their target: 4; the last, "))
       << found[0].sentence;
-  EXPECT_NE(found[0].sentence.find(" was for PID 333, and no process has that PID now"), std::string::npos)
+  EXPECT_NE(found[0].sentence.find(" was for PID 333, and no process of this job has that PID now"), std::string::npos)
       << found[0].sentence;
   interface_in(job_[0]).undelivered.target = job_id(2);
   EXPECT_TRUE(find()[0].sentence.ends_with(" was for rank 2")) << find()[0].sentence;

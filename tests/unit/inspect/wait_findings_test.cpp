@@ -19,13 +19,14 @@ TEST(WaitFindings, Counter__lacks_what_its_test_wants_more) {
   EXPECT_EQ(found[0].lacks, 1u);
   EXPECT_TRUE(found[0].sentence.ends_with(
       "it has 4 and lacks 1; it counts messages at portal table entry 4 with bits 0x10 of "
-      "PID 102; no process has that PID now: it has ended, has closed its interface, or has not begun"))
+      "PID 102; no process of this job has that PID now: it has ended, has closed its interface, has not begun, or "
+      "has another PORTOFU_JOB_KEY"))
       << found[0].sentence;
   entry.options |= kEntryEventCtBytes;
   entry.length = 32;
   EXPECT_TRUE(found_in(job, find_lacking)
                   .at(0)
-                  .sentence.ends_with("or has not begun; the entry has room for 32 bytes, and cuts longer messages"));
+                  .sentence.ends_with("PORTOFU_JOB_KEY; the entry has room for 32 bytes, and cuts longer messages"));
   EXPECT_NE(found_in(job, find_lacking).at(0).sentence.find("; it counts bytes of messages at"), std::string::npos);
 }
 
@@ -213,7 +214,8 @@ TEST(WaitFindings, Source__that_all_entries_want_is_named_and_whether_it_is_ther
   EXPECT_TRUE(found_in(job, find_lacking)
                   .at(0)
                   .sentence.ends_with(
-                      "; no process has that PID now: it has ended, has closed its interface, or has not begun"));
+                      "; no process of this job has that PID now: it has ended, has closed its interface, has not "
+                      "begun, or has another PORTOFU_JOB_KEY"));
 }
 
 TEST(WaitFindings, Loop__of_looks_at_a_counter_is_told_like_a_wait_for_it) {
