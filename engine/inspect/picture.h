@@ -232,6 +232,7 @@ struct ProcessPicture {
   std::string program;
   std::int64_t rank = -1;               ///< As its map or its launcher says; -1: neither does.
   std::vector<ChannelView> waiting;     ///< Channels with packets that it has not taken.
+  std::uint64_t events_lost = 0;        ///< By full event queues, so far.
   std::uint64_t application_looks = 0;  ///< Grows while the application looks for something.
   bool polls = false;                   ///< It has grown since an earlier look (note_changes).
   CorePicture core;

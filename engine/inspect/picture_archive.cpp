@@ -116,8 +116,9 @@ void carry(Archive& archive, CorePicture& core) {
 
 template <class Archive>
 void carry(Archive& archive, ProcessPicture& process) {
-  auto& [descriptor, sight, run_state, program, rank, waiting, application_looks, polls, core] = process;
-  go_through(archive, descriptor, sight, run_state, program, rank, waiting, application_looks, polls, core);
+  auto& [descriptor, sight, run_state, program, rank, waiting, events_lost, application_looks, polls, core] = process;
+  go_through(archive, descriptor, sight, run_state, program, rank, waiting, events_lost, application_looks, polls,
+             core);
 }
 
 /// @param later  how much the clock here is ahead of the one there

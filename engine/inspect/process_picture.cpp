@@ -45,6 +45,7 @@ ProcessPicture look_at_process(const SegmentView& view, Depth depth) {
   ProcessPicture picture;
   picture.descriptor = view.descriptor;
   picture.rank = view.descriptor.rank;
+  picture.events_lost = view.counters[static_cast<std::size_t>(Counter::kEventsDropped)];
   std::ranges::copy_if(view.channels, std::back_inserter(picture.waiting),
                        [](const ChannelView& channel) { return channel.waiting_packets != 0; });
   if (view.life != SegmentLife::kLiving) {

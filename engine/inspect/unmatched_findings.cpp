@@ -331,6 +331,27 @@ void find_unmatched(const JobView& job, std::vector<Finding>* findings) {
   }
 }
 
+namespace {
+
+/// Events that were lost, of which a call has told the program (PTL_EQ_DROPPED).
+void find_lost_events(const JobView& job, const ProcessPicture& process, std::vector<Finding>* findings) {
+  const auto is_told = [&process](const Finding& finding) {
+    return finding.kind == FindingKind::kEventsLost && finding.where == process.id();
+  };
+  if (process.events_lost == 0 || !process.is_waiting() || std::ranges::any_of(*findings, is_told)) return;
+  Finding finding;
+  finding.kind = FindingKind::kEventsLost;
+  finding.where = process.id();
+  finding.object = "event queues";
+  finding.lacks = process.events_lost;
+  finding.sentence = "event queues of " + job.name(process.id()) +
+                     " were full and have lost events: " + std::to_string(process.events_lost) +
+                     "; a call has said so (PTL_EQ_DROPPED), and the program waits";
+  findings->push_back(std::move(finding));
+}
+
+}  // namespace
+
 void find_full_queues(const JobView& job, std::vector<Finding>* findings) {
   for (const ProcessPicture& process : job.processes()) {
     for (const InterfacePicture& ni : process.core.interfaces) {
@@ -347,6 +368,7 @@ void find_full_queues(const JobView& job, std::vector<Finding>* findings) {
         findings->push_back(std::move(finding));
       }
     }
+    find_lost_events(job, process, findings);
   }
 }
 

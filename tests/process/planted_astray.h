@@ -58,6 +58,22 @@ namespace portofu {
   PlantedRank::stay();
 }
 
+/// More events come to rank 1 than its queue has room for, and it counts those that it gets without an error.
+[[noreturn]] inline void play_lost(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) rank.post(0x10, -1, PTL_PRIORITY_LIST, 0);
+  rank.pmi.barrier();
+  const ptl_size_t count = PlantedRank::kEvents + (bad ? 2 : 0);
+  for (ptl_size_t i = 0; rank.pmi.rank == 0 && i < count; ++i) rank.put(1, 0x10, PTL_CT_ACK_REQ);
+  ptl_ct_event_t acks{};
+  if (rank.pmi.rank == 0) PtlCTWait(rank.answered, count, &acks);
+  rank.pmi.barrier();
+  if (bad && rank.pmi.rank == 1) print_ready();
+  ptl_event_t event{};
+  for (ptl_size_t read = 0; rank.pmi.rank == 1 && read < count;) read += PtlEQWait(rank.eq, &event) == PTL_OK ? 1 : 0;
+  PlantedRank::stay();
+}
+
 /// Of two counters of rank 0 each is to be raised by what waits for the other.
 [[noreturn]] inline void play_counters(bool bad) {
   PlantedRank rank(bad);
@@ -313,6 +329,7 @@ inline int play_any_planted(const std::string& role) {
   if (name == "interface") play_interface(bad);
   if (name == "other_rank") play_other_rank(bad);
   if (name == "nobody") play_nobody(bad);
+  if (name == "lost") play_lost(bad);
   if (name == "counters") play_counters(bad);
   if (name == "uncounted") play_uncounted(bad);
   if (name == "search_taken") play_search_taken(bad);

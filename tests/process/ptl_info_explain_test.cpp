@@ -368,6 +368,7 @@ constexpr Astray kAstray[] = {
     {"interface", 2, "message_refused", 1, 0, "has no non-matching, physical interface open, but a matching, physical"},
     {"other_rank", 3, "counter_lacks", 1, 0, "; one with such bits of it waits unexpected at rank 2"},
     {"nobody", 2, "not_delivered", 0, -1, " was for PID 333, and no process of this job has that PID now"},
+    {"lost", 2, "events_lost", 1, -1, "event queues of rank 1 were full and have lost events: 2; a call has said so"},
     {"counters", 1, "nothing_counts", 0, -1, ": a circle of counters"},
     {"uncounted", 2, "nothing_counts", 0, -1, "names it, but with none of PTL_MD_EVENT_CT_SEND, _ACK and _REPLY"},
     {"search_taken", 2, "search_lacks", 1, -1, "an entry is posted there that takes such messages (bits 0x10, ignore"},

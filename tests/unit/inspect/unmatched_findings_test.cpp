@@ -190,5 +190,18 @@ TEST_F(UnmatchedFindings, Queues__are_told_when_they_are_full) {
   EXPECT_EQ(find().at(0).kind, FindingKind::kEventsLost);
 }
 
+TEST_F(UnmatchedFindings, Lost_events__are_told_of_a_program_that_waits_though_it_was_told_of_them) {
+  target_.events_lost = 46;
+  ASSERT_EQ(find().size(), 1u);
+  EXPECT_EQ(find()[0].kind, FindingKind::kEventsLost);
+  EXPECT_EQ(find()[0].lacks, 46u);
+  EXPECT_TRUE(find()[0].sentence.starts_with("event queues of rank 1 were full and have lost events: 46"));
+  interface_in(target_).queues.emplace_back() = {.handle = kJobQueue, .size = 3, .capacity = 4, .lost = true};
+  EXPECT_EQ(find().size(), 1u) << "which queue it was is known";
+  interface_in(target_).queues[0].lost = false;
+  target_.polls = false;
+  EXPECT_TRUE(find().empty());
+}
+
 }  // namespace
 }  // namespace portofu
