@@ -25,7 +25,7 @@ struct AnswerReport {
   std::uint64_t remote_offset = 0;  ///< From the answer.
   AckRequest ack_req = AckRequest::kNone;
   NiFail fail = NiFail::kOk;  ///< From the answer, or of storing its data.
-  bool silent = false;        ///< From the answer: raises no ACK.
+  bool silent = false;        ///< From the answer, or because SEND tells a failure: raises no ACK.
   ListKind list = ListKind::kPriority;
 };
 

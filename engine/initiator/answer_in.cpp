@@ -98,7 +98,7 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
     return refuse(core);
   if (peer.answer_stream.mode != ArrivalMode::kIdle) return refuse(core);
   operation->fail = static_cast<NiFail>(header.ni_fail_type);
-  operation->silent = (header.flags & kFlagSilent) != 0;
+  if ((header.flags & kFlagSilent) != 0) operation->silent = true;
   operation->list = (header.flags & kFlagOverflowList) != 0 ? ListKind::kOverflow : ListKind::kPriority;
   if ((header.flags & kFlagPublished) != 0) [[unlikely]]
     remember_published(peer, operation->interface_index, header.pt_index, header.match_bits);
@@ -145,7 +145,7 @@ void fail_outstanding(Core& core, Peer& peer, NiFail fail) {
     Interface* const ni = core.interface(operation.interface_index);
     if (ni != nullptr && !operation.answered) note_undelivered(core, *ni, &peer.id);
     operation.fail = fail;
-    operation.silent = false;
+    if (is_of_tofu(operation)) operation.silent = false;
     operation.mlength = 0;
     operation.answered = true;
     finish_answer(core, id, operation);

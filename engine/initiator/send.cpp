@@ -95,6 +95,8 @@ void finish_sending(Core& core, Interface& ni, MemoryDescriptor& md, const Outgo
   const Descriptor& d = message.words.request;
   const std::uint32_t operation_id = message.header().operation_id;
   OutstandingOperation* operation = operation_id != 0 ? core.outstanding.find(operation_id) : nullptr;
+  // Whatever the target says: no ACK follows (3.13.3).
+  if (operation != nullptr && fail == NiFail::kSegv && failed_send_is_noticed(md)) operation->silent = true;
   if (d.type != PacketType::kGet) {
     const SendReport report{d.length, d.portals.user_ptr, fail};
     report_send_count(core, ni, md, report);
@@ -133,7 +135,6 @@ void abandon(Core& core, Interface& ni, MemoryDescriptor& md, const OutgoingMess
   if (fail == NiFail::kUndeliverable) note_undelivered(core, ni, target_of(ni, d));
   if (operation == nullptr) return end_unopened(core, ni, d, fail);
   operation->fail = fail;
-  operation->silent = fail == NiFail::kSegv && failed_send_is_noticed(md);  // Then no ACK follows (3.13.3).
   operation->answered = true;
   finish_sending(core, ni, md, message, fail);
 }
