@@ -140,8 +140,10 @@ class Coordinator final : public JobWatcher {
   void fail_without_call(std::uint32_t rank);
   bool may_somebody_come() const;
   bool can_others_go_on() const { return !happenings_.empty() || !places_.empty(); }
-  bool polls_memory(std::uint32_t rank, VirtualState from, std::uint64_t cpu_between_ns);
-  bool freeze(std::uint32_t rank, VirtualState from);
+  bool may_poll(std::uint32_t rank, std::uint64_t cpu_between_ns);
+  bool polls_memory(std::uint32_t rank, std::uint64_t cpu_between_ns);
+  bool ask(std::uint32_t rank, VirtualState from);
+  bool await_answer(std::uint32_t rank, VirtualState from);
   bool let_go_on(std::uint32_t rank, VirtualState as);
   bool thaw();
   bool drain(std::uint32_t rank, std::uint32_t answered = kNoMessage);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "engine/door/inspection.h"
 #include "lib/tools/ptl_sim/coordinator.h"
@@ -145,14 +146,25 @@ bool Coordinator::wait_for_start() {
   return false;
 }
 
-/// Freezes those who have shown that they poll their memory.
+/// Freezes those who have shown that they poll their memory, by one answer, since nobody does anything else before the
+/// first turn. All are asked before the first answer is awaited: each waits for a core until it can answer, and those
+/// that poll until they are asked have the cores.
 void Coordinator::ask_who_polls(std::uint64_t still_ns) {
+  const std::uint64_t cpu_between_ns = std::max(kStartPatienceNs, still_ns / 50);
+  std::vector<std::uint32_t> asked;
   for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
     const VirtualPage& page = time_.page(rank);
     const auto process = static_cast<pid_t>(page.process.load());
     if (seats_[rank].ended.load() || process == 0 || state(rank) != VirtualState::kAway) continue;
-    if (!is_asleep(process, static_cast<pid_t>(page.thread.load())))
-      polls_memory(rank, VirtualState::kAway, std::max(kStartPatienceNs, still_ns / 50));
+    if (is_asleep(process, static_cast<pid_t>(page.thread.load())) || !may_poll(rank, cpu_between_ns)) continue;
+    if (!has_failed_as_poller(rank) && ask(rank, VirtualState::kAway)) {
+      asked.push_back(rank);
+    } else {
+      seats_[rank].evidence = {};
+    }
+  }
+  for (const std::uint32_t rank : asked) {
+    if (!await_answer(rank, VirtualState::kAway)) seats_[rank].evidence = {};
   }
 }
 
@@ -231,10 +243,9 @@ bool Coordinator::leave_alone(std::uint32_t rank, Lasting& nap) {
     auto running = static_cast<std::uint32_t>(VirtualState::kRunning);
     return page.state.compare_exchange_strong(running, static_cast<std::uint32_t>(VirtualState::kAway));
   }
-  if (can_others_go_on() || shares_time_)
-    return polls_memory(rank, VirtualState::kRunning, patience_of(rank) / kAnswers);
+  if (can_others_go_on() || shares_time_) return polls_memory(rank, patience_of(rank) / kAnswers);
   const std::uint64_t patience_ns = std::max(patience_of(rank), kLastPatienceNs);
-  if (frozen_.empty() || !polls_memory(rank, VirtualState::kRunning, patience_ns / kAnswers)) return false;
+  if (frozen_.empty() || !polls_memory(rank, patience_ns / kAnswers)) return false;
   last_ = {rank, patience_ns, monotonic_ns()};
   return true;
 }
@@ -323,54 +334,68 @@ bool Coordinator::share_time() {
 
 // ---- Polling --------------------------------------------------------------------------------------------------------
 
-/// Whether a rank has shown that it polls its memory. If so, it is frozen now. @param cpu_between_ns  that it uses
-/// before it is asked
-bool Coordinator::polls_memory(std::uint32_t rank, VirtualState from, std::uint64_t cpu_between_ns) {
-  const VirtualPage& page = time_.page(rank);
+/// Whether a rank has used so much CPU time without a call that it is worth asking.
+bool Coordinator::may_poll(std::uint32_t rank, std::uint64_t cpu_between_ns) {
   PollingEvidence& evidence = seats_[rank].evidence;
-  const std::uint64_t cpu_ns = used_cpu_ns(static_cast<pid_t>(page.process.load()));
+  const std::uint64_t cpu_ns = used_cpu_ns(static_cast<pid_t>(time_.page(rank).process.load()));
   const std::uint64_t calls = calls_of(rank);
   if (evidence.cpu_ns == 0 || calls != evidence.calls) {
     evidence = {cpu_ns, 0, calls, 0};
     return false;
   }
   if (cpu_ns < evidence.cpu_ns + cpu_between_ns) return false;
-  if (has_failed_as_poller(rank) || !freeze(rank, from)) {
+  evidence.cpu_ns = cpu_ns;
+  return true;
+}
+
+/// Whether a rank that has the turn has shown that it polls its memory. If so, it is frozen now. @param cpu_between_ns
+/// that it uses before it is asked
+bool Coordinator::polls_memory(std::uint32_t rank, std::uint64_t cpu_between_ns) {
+  constexpr auto kFrom = VirtualState::kRunning;
+  if (!may_poll(rank, cpu_between_ns)) return false;
+  PollingEvidence& evidence = seats_[rank].evidence;
+  if (has_failed_as_poller(rank) || !ask(rank, kFrom) || !await_answer(rank, kFrom)) {
     evidence = {};
     return false;
   }
-  // Before the first turn nobody else does anything either, and many may poll, of whom each waits for a core to answer.
-  if (seats_[rank].is_deaf || from == VirtualState::kAway) return true;
+  if (seats_[rank].is_deaf) return true;
   // Another thread of the process may have used the CPU.
-  const std::uint64_t polled_ns = page.polled_cpu_ns.load(std::memory_order_relaxed);
+  const std::uint64_t polled_ns = time_.page(rank).polled_cpu_ns.load(std::memory_order_relaxed);
   const bool is_first = evidence.polled_ns == 0;
   const bool counts = !is_first && polled_ns >= evidence.polled_ns + cpu_between_ns;
   if (counts && ++evidence.answers == kAnswers) return true;
   if (counts || is_first) evidence.polled_ns = polled_ns;
-  let_go_on(rank, from);
-  evidence.cpu_ns = cpu_ns;
+  let_go_on(rank, kFrom);
   return false;
 }
 
-/// Asks a rank whether it is in a call. If it is not, it stands still from now on.
-bool Coordinator::freeze(std::uint32_t rank, VirtualState from) {
+/// Asks a rank whether it is in a call. If it is not, it stands still from now on. @return false: there is nobody to
+/// ask
+bool Coordinator::ask(std::uint32_t rank, VirtualState from) {
   VirtualPage& page = time_.page(rank);
   const auto process = static_cast<pid_t>(page.process.load());
   const auto thread = static_cast<pid_t>(page.thread.load());
   const auto state_to_be = seats_[rank].is_deaf ? VirtualState::kFrozen : VirtualState::kAsked;
   auto before = static_cast<std::uint32_t>(from);
   if (!page.state.compare_exchange_strong(before, static_cast<std::uint32_t>(state_to_be))) return false;
-  if (!seats_[rank].is_deaf && syscall(SYS_tgkill, process, thread, kFreezeSignal) != 0) {
-    // The thread has ended, and no other one has called since.
-    auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
-    return page.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kAway));
-  }
-  const std::uint64_t asked_ns = monotonic_ns();
+  if (seats_[rank].is_deaf || syscall(SYS_tgkill, process, thread, kFreezeSignal) == 0) return true;
+  // The thread has ended, and no other one has called since.
+  auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
+  page.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kAway));
+  return false;
+}
+
+/// @return whether a rank that was asked stands still
+bool Coordinator::await_answer(std::uint32_t rank, VirtualState from) {
+  VirtualPage& page = time_.page(rank);
+  const auto process = static_cast<pid_t>(page.process.load());
+  const auto thread = static_cast<pid_t>(page.thread.load());
+  const std::uint64_t began_ns = monotonic_ns();
   std::uint64_t cpu_ns = used_cpu_ns(process);
   Lasting silence(kMostOfLookNs);
   bool is_silent = false;
   while (!is_silent && state(rank) == VirtualState::kAsked && !seats_[rank].ended.load() && !stopping_.load() &&
-         monotonic_ns() - asked_ns < options_.hang_ns) {
+         monotonic_ns() - began_ns < options_.hang_ns) {
     wait_for_news(kPauseNs);
     // Whoever has neither slept nor run meanwhile has had no core to answer.
     const bool had_a_chance = std::exchange(cpu_ns, used_cpu_ns(process)) != cpu_ns || is_asleep(process, thread);
