@@ -71,7 +71,7 @@ class CoreWalk {
     seen.ack_req = operation.ack_req;
     if (operation.interface_index == kTofuInterface) {
       seen.peer_vcq = operation.tofu.peer_vcq;
-    } else {
+    } else if (operation.interface_index != kForsaken) {
       seen.md_handle = operation.portals.md_handle;
       seen.reply_md_handle = operation.portals.reply_md_handle;
     }

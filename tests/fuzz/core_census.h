@@ -117,7 +117,7 @@ class CoreCensus {
     core.outstanding.for_each([this](std::uint32_t, const OutstandingOperation& operation) {
       ++peer_outstanding_[operation.peer];
       if (operation.kind == PacketType::kTofuGet) ++peer_gets_[operation.peer];
-      if (operation.interface_index == kTofuInterface) return;
+      if (operation.interface_index == kTofuInterface || operation.interface_index == kForsaken) return;
       PORTOFU_ASSERT(operation.peer->awaited);
       InterfaceCensus& ni = interfaces_[operation.interface_index];
       ++ni.outstanding;

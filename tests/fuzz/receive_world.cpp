@@ -89,7 +89,7 @@ ReceiveWorld::~ReceiveWorld() {
   }
   CoreCensus::check(core_);
   core_.outstanding.for_each([](std::uint32_t, const OutstandingOperation& operation) {
-    PORTOFU_ASSERT(operation.interface_index == kTofuInterface);
+    PORTOFU_ASSERT(operation.interface_index == kTofuInterface || operation.interface_index == kForsaken);
   });
   for (auto& [key, peer] : core_.peers) {
     leave_peer(core_, *peer);
