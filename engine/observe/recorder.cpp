@@ -4,9 +4,6 @@
 
 #include <utility>
 
-#include "engine/queue/clock.h"
-#include "engine/queue/cpu.h"
-
 #if __has_include(<sys/sdt.h>)
 #include <sys/sdt.h>
 #define PORTOFU_PROBE(name, record) \
@@ -18,8 +15,27 @@
 namespace portofu {
 namespace {
 
+/// A thread's number in the kernel, kept because asking costs a system call. After a fork it is another one; a child
+/// has recorders of its own.
+struct KnownThread {
+  std::uint64_t recorder = 0;
+  std::uint32_t number = 0;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local KnownThread known_thread;
+
+}  // namespace
+
+Recorder::Recorder(StepMemory& memory)
+    : memory_(memory),
+      head_(memory.head()),
+      name_(monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 48),
+      counts_cycles_(cpu_ticks_are_steady()) {
+  head_.first_ticks = now();
+  head_.first_ns = monotonic_ns();
+}
+
 /// A probe for each step (USDT), under the name of the step: an instruction that does nothing until somebody traces it.
-void pass_probe(const StepRecord& record) {
+void Recorder::pass_probe(const StepRecord& record) {
   switch (record.step) {
     case Step::kCall: PORTOFU_PROBE(call, record); break;
     case Step::kReturn: PORTOFU_PROBE(return, record); break;
@@ -41,42 +57,14 @@ void pass_probe(const StepRecord& record) {
   }
 }
 
-/// A thread's number in the kernel, kept because asking costs a system call. After a fork it is another one; a child
-/// has recorders of its own.
-struct KnownThread {
-  std::uint64_t recorder = 0;
-  std::uint32_t number = 0;
-};
-[[gnu::tls_model("initial-exec")]] constinit thread_local KnownThread known_thread;
-
-}  // namespace
-
-Recorder::Recorder(StepMemory& memory)
-    : memory_(memory),
-      head_(memory.head()),
-      name_(monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 48),
-      counts_cycles_(cpu_ticks_are_steady()) {
-  head_.first_ticks = now();
-  head_.first_ns = monotonic_ns();
-}
-
-std::uint64_t Recorder::now() const { return counts_cycles_ ? cpu_ticks() : monotonic_ns(); }
-
-void Recorder::add_at(std::uint64_t ticks, Step step, std::uint8_t kind, const StepFields& fields) {
-  if (next_ == end_ && !turn()) [[unlikely]]
-    return head_.lost.store(head_.lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  const StepRecord record{ticks, fields.amount, fields.nid, fields.id, fields.more, fields.pid, step, kind};
-  *next_++ = record;
-  head_.count.store(++count_, std::memory_order_release);
-  pass_probe(record);
-}
-
-/// @return false: there is no memory any more
+/// @return false: there is no memory any more, and a step is lost
 bool Recorder::turn() {
-  if (is_full_) return false;
-  const std::span<StepRecord> memory = memory_.next();
+  const std::span<StepRecord> memory = is_full_ ? std::span<StepRecord>() : memory_.next();
   is_full_ = memory.empty();
-  if (is_full_) return false;
+  if (is_full_) {
+    head_.lost.store(head_.lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return false;
+  }
   next_ = memory.data();
   end_ = next_ + memory.size();
   note_time();

@@ -6,6 +6,8 @@
 #include <span>
 
 #include "engine/observe/step_record.h"
+#include "engine/queue/clock.h"
+#include "engine/queue/cpu.h"
 
 namespace portofu {
 
@@ -35,11 +37,29 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
 
   /// The clock of records. Any thread.
-  std::uint64_t now() const;
+  std::uint64_t now() const { return counts_cycles_ ? cpu_ticks() : monotonic_ns(); }
 
-  void add(Step step, std::uint8_t kind, const StepFields& fields) { add_at(now(), step, kind, fields); }
+  [[gnu::always_inline]] void add(Step step, std::uint8_t kind, const StepFields& fields) {
+    add_at(now(), step, kind, fields);
+  }
   /// The same for a step that has been made before.
-  void add_at(std::uint64_t ticks, Step step, std::uint8_t kind, const StepFields& fields);
+  /// Inline, so that the fields are written from registers: those that are put together in memory first are read again
+  /// before they are there (fresh_line.h).
+  [[gnu::always_inline]] void add_at(std::uint64_t ticks, Step step, std::uint8_t kind, const StepFields& fields) {
+    if (next_ == end_ && !turn()) [[unlikely]]
+      return;
+    StepRecord& record = *next_++;
+    record.ticks = ticks;
+    record.amount = fields.amount;
+    record.nid = fields.nid;
+    record.id = fields.id;
+    record.more = fields.more;
+    record.pid = fields.pid;
+    record.step = step;
+    record.kind = kind;
+    head_.count.store(++count_, std::memory_order_release);
+    pass_probe(record);
+  }
 
   /// A step of the calling thread.
   void add_of_thread(Step step, std::uint8_t kind, std::uint64_t amount = 0, std::uint32_t more = 0);
@@ -56,6 +76,7 @@ class Recorder {
   static constexpr std::uint64_t kLooksPerTime = 1024;
 
   bool turn();
+  static void pass_probe(const StepRecord& record);
   std::uint32_t this_thread() const;
 
   StepMemory& memory_;
