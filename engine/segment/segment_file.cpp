@@ -100,7 +100,7 @@ bool SegmentFile::hold_lock() const {
   const std::string same = "/proc/thread-self/fd/" + std::to_string(descriptor_.number());
   OwnDescriptor other(::open(same.c_str(), O_RDWR | O_CLOEXEC));
   if (!other) return true;  // Until the program closes it, or a child has it, it is as good.
-  descriptor_ = std::move(other);
+  std::swap(descriptor_, other);
   other.close();  // What was ours before.
   if (is_locked_by_owner(descriptor_.number())) return true;
   errno = EOPNOTSUPP;
