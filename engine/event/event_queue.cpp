@@ -50,12 +50,6 @@ bool EventQueue::make_way_on_duty() {
   return full;
 }
 
-void EventQueue::keep_promise(std::uint32_t count) {
-  const std::uint64_t wanted = size_ + count;
-  const std::uint64_t slots = wanted + reserved_;
-  if (!is_armed() && (slots <= slots_ || grow(std::bit_ceil(slots)))) limit_ = wanted;
-}
-
 bool EventQueue::reserve_on_duty() {
   if (capacity_ + reserved_ + 1 > slots_ && !grow(slots_ * 2)) return false;
   ++reserved_;

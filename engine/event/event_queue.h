@@ -64,15 +64,9 @@ class EventQueue {
   /// Whether `wanted` more events fit beside those that messages under way will still post.
   bool has_room_on_duty(std::uint32_t wanted) const { return size_ + promised_ + wanted <= capacity_ + in_reserved_; }
 
-  /// Keeps room for events of a message that has been matched and is still arriving; withdrawn when it completes. Other
-  /// events may have taken the room meanwhile, as those of appends, which trigger no flow control (2.8). Then the queue
-  /// holds that many more, because events of the message push out none (3.13.5).
+  /// Keeps room for events of a message that has been matched and is still arriving; withdrawn when it completes.
   void promise_on_duty(std::uint32_t count) { promised_ += count; }
-  void withdraw_promise_on_duty(std::uint32_t count) {
-    promised_ -= count;
-    if (size_ + count > limit_) [[unlikely]]
-      keep_promise(count);
-  }
+  void withdraw_promise_on_duty(std::uint32_t count) { promised_ -= count; }
 
   /// One more or one less portal table entry with flow control logs here; each needs one reserved place.
   /// @return false if there is no memory for the place
@@ -97,7 +91,6 @@ class EventQueue {
   friend struct InspectedFields;  // What onlookers read (engine/inspect).
 
   bool grow(std::uint64_t slots);
-  [[gnu::noinline]] void keep_promise(std::uint32_t count);
   void set_limit() { limit_ = is_armed() ? 0 : capacity_ + in_reserved_; }
   void lose_oldest() {
     forget_oldest();
@@ -125,8 +118,7 @@ class EventQueue {
   /// stays in cache. An onlooker sees by it whether an event has been read.
   std::uint64_t head_ = 0;
   std::uint64_t size_ = 0;   ///< Events in the queue, those in reserved places included.
-  std::uint64_t limit_ = 0;  ///< From so many on the queue is blocked: 0 if it is armed, else capacity_ + in_reserved_,
-                             ///< or more (keep_promise).
+  std::uint64_t limit_ = 0;  ///< From so many on the queue is blocked: 0 if it is armed, else capacity_ + in_reserved_.
   std::uint64_t capacity_ = 0;     ///< Events that may wait before the oldest is lost.
   std::uint64_t promised_ = 0;     ///< Events that messages under way will post.
   std::uint64_t reserved_ = 0;     ///< Places kept for PT_DISABLED.

@@ -142,36 +142,6 @@ TEST_F(EventQueueTest, Room__is_what_neither_events_nor_promises_take) {
   EXPECT_TRUE(queue.has_room_on_duty(4));
 }
 
-TEST_F(EventQueueTest, Room__that_was_promised_is_there_although_others_have_taken_it) {
-  ASSERT_TRUE(queue.open(3));  // In four slots.
-  ASSERT_TRUE(queue.reserve_on_duty());
-  queue.promise_on_duty(2);
-  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(post(i));
-  queue.withdraw_promise_on_duty(2);
-  EXPECT_TRUE(post(3));
-  EXPECT_TRUE(post(4));
-  EXPECT_FALSE(queue.has_room_on_duty(1));
-  queue.post_reserved_on_duty(disabled(5));
-  for (std::uint64_t i = 0; i < 6; ++i) expect_taken(i);
-  expect_empty();
-  EXPECT_TRUE(queue.has_room_on_duty(3));
-  EXPECT_FALSE(queue.has_room_on_duty(4)) << "it is promised no more than before";
-}
-
-TEST_F(EventQueueTest, Room__that_was_promised_does_not_keep_others_from_pushing_out_the_oldest) {
-  ASSERT_TRUE(queue.open(2));
-  queue.promise_on_duty(1);
-  EXPECT_TRUE(post(0));
-  EXPECT_TRUE(post(1));
-  EXPECT_FALSE(post(2));
-  queue.withdraw_promise_on_duty(1);
-  EXPECT_TRUE(post(3));
-  EXPECT_FALSE(post(4));
-  expect_taken(2, kAfterLoss);
-  expect_taken(3);
-  expect_taken(4);
-}
-
 TEST_F(EventQueueTest, Reserved_place__keeps_the_event_of_flow_control_when_all_others_are_taken) {
   ASSERT_TRUE(queue.open(2));
   ASSERT_TRUE(queue.reserve_on_duty());

@@ -283,20 +283,6 @@ TEST_F(PromiseTest, Room__that_is_promised_to_others_disables_the_entry) {
   EXPECT_THAT(kinds(portal.eq_handle), ElementsAre(EventKind::kPtDisabled));
 }
 
-// 2.8: an append may cause a queue to overflow. 3.13.5: what a message raises may not.
-TEST_F(PromiseTest, Room__that_was_promised_is_not_lost_to_appends_and_searches) {
-  append(entry(kPutsAndGets | kEntryUseOnce));
-  EXPECT_EQ(match(put_header(8)), Refusal::kNone);
-  EXPECT_EQ(arrival.promised_events, kRoom);
-  Handle handle = 0;
-  EXPECT_EQ(append_entry(core, ni, entry(kPutsAndGets), &handle), Status::kOk);
-  EXPECT_FALSE(search_entries(core, ni, entry(kPutsAndGets), SearchOperation::kOnly));
-  complete();
-  EXPECT_THAT(kinds(portal.eq_handle),
-              ElementsAre(EventKind::kLink, EventKind::kSearch, EventKind::kPut, EventKind::kAutoUnlink));
-  EXPECT_EQ(counted(Counter::kEventsDropped), 0u);
-}
-
 TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_needed_too) {
   append(entry(kPutsAndGets | kEntryUseOnce));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
