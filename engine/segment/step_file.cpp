@@ -143,8 +143,8 @@ bool StepFile::take_memory(std::uint64_t offset, std::uint64_t bytes, Mapping* m
 }
 
 std::span<StepRecord> StepFile::next() {
-  if (has_begun_ && grows_ && !log_ring()) return {};
-  has_begun_ = true;
+  const bool is_full = head().count.load(std::memory_order_relaxed) != 0;
+  if (is_full && grows_ && !log_ring()) return {};
   return {reinterpret_cast<StepRecord*>(ring_.at(0)), kRingRecords};
 }
 

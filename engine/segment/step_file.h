@@ -54,7 +54,6 @@ class StepFile final : public StepMemory {
   Mapping head_;
   Mapping ring_;
   bool grows_ = false;
-  bool has_begun_ = false;             ///< The ring was given out.
   std::uint64_t fork_generation_ = 0;  ///< Of the owner.
   bool ended_ = false;
 };

@@ -21,8 +21,9 @@ clockid_t nearest_clock(const void* caller, const timespec* moment) {
     timespec now{};
     show(caller, clock, &now);
     const std::uint64_t apart_ns = moment_ns > ns_of(now) ? moment_ns - ns_of(now) : ns_of(now) - moment_ns;
-    if (apart_ns < least_ns) nearest = clock;
-    if (apart_ns < least_ns) least_ns = apart_ns;
+    if (apart_ns >= least_ns) continue;
+    nearest = clock;
+    least_ns = apart_ns;
   }
   return nearest;
 }
