@@ -67,21 +67,31 @@ void look_after_sleepers(Core& core, const Lane& lane) {
   if (ni.is_slept_at) give_late_answers(core, ni);
 }
 
-Trigger turn_behind_held(Core& core, Credit& credit) {
-  if (!credit.holds) return {};
+namespace {
+
+/// Looks what has been answered, and whether messages are held.
+void look_at_answers(Core& core, Credit& credit) {
   const CountingEvent& answers = *interface_of(core).cts.find(credit.ct_handle);
   credit.answered = answers.reached();
   // What has fired and not started yet is still before the next one.
   credit.holds = answers.has_waiting() || !core.fired.empty();
-  return credit.holds ? Trigger{credit.ct_handle, credit.marks - kMostMarks + 1} : Trigger{};
+}
+
+/// When what is held now has left.
+Trigger after_held(const Credit& credit) { return {credit.ct_handle, credit.marks - kMostMarks + 1}; }
+
+}  // namespace
+
+Trigger turn_behind_held(Core& core, Credit& credit) {
+  if (credit.holds) look_at_answers(core, credit);
+  return credit.holds ? after_held(credit) : Trigger{};
 }
 
 Trigger look_for_turn(Core& core, Credit& credit) {
+  look_at_answers(core, credit);
+  if (credit.marks - credit.answered < kMostMarks && !credit.holds) return {};
   credit.holds = true;
-  const Trigger turn = turn_behind_held(core, credit);
-  if (turn.counter != 0 || credit.marks - credit.answered < kMostMarks) return turn;
-  credit.holds = true;
-  return {credit.ct_handle, credit.marks - kMostMarks + 1};
+  return after_held(credit);
 }
 
 bool make_mark(Core& core, Credit& credit, Descriptor* mark) {
