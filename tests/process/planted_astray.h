@@ -119,28 +119,46 @@ namespace portofu {
   PlantedRank::stay();
 }
 
+/// Takes and gives locks in the memory of ranks that have posted it for that.
+class PlantedLock {
+ public:
+  static constexpr unsigned kEntryOptions = PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE;
+
+  /// @param counter  counts the replies
+  PlantedLock(PlantedRank& rank, ptl_handle_ct_t counter) : rank_(rank), counter_(counter) {
+    const ptl_md_t described{words_.data(), sizeof words_, PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE, counter};
+    if (PtlMDBind(rank.ni, &described, &md_) != PTL_OK) std::_Exit(86);
+  }
+
+  /// @return whether the word of that rank was `from`, and is `to` now
+  bool swap(int owner, std::uint64_t from, std::uint64_t to) {
+    words_[1] = to;
+    ptl_ct_event_t event{};
+    PtlSwap(md_, 0, md_, 8, 8, rank_.id_of(owner), PlantedRank::kPt, 0x10, 8, nullptr, 0, &from, PTL_CSWAP,
+            PTL_UINT64_T);
+    PtlCTWait(counter_, ++replies_, &event);
+    return words_[0] == from;
+  }
+
+ private:
+  PlantedRank& rank_;
+  const ptl_handle_ct_t counter_;
+  std::array<std::uint64_t, 2> words_{};  ///< What was there, what shall be there.
+  ptl_handle_md_t md_ = PTL_INVALID_HANDLE;
+  ptl_size_t replies_ = 0;
+};
+
 /// Ranks 1 and 2 take a lock that lies at rank 0, and rank 1 does not give it back.
 [[noreturn]] inline void play_lock(bool bad) {
   PlantedRank rank(bad);
-  std::array<std::uint64_t, 2> words{};  // What is there, what shall be there.
-  const ptl_md_t described{words.data(), sizeof words, PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE, rank.arrived};
-  ptl_handle_md_t md = PTL_INVALID_HANDLE;
-  if (PtlMDBind(rank.ni, &described, &md) != PTL_OK) std::_Exit(86);
-  if (rank.pmi.rank == 0) rank.post(0x10, -1, PTL_PRIORITY_LIST, PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE);
+  PlantedLock lock(rank, rank.arrived);
+  if (rank.pmi.rank == 0) rank.post(0x10, -1, PTL_PRIORITY_LIST, PlantedLock::kEntryOptions);
   rank.pmi.barrier();
-  ptl_size_t replies = 0;
-  const auto swap = [&](std::uint64_t from, std::uint64_t to) {
-    words[1] = to;
-    ptl_ct_event_t event{};
-    PtlSwap(md, 0, md, 8, 8, rank.id_of(0), PlantedRank::kPt, 0x10, 8, nullptr, 0, &from, PTL_CSWAP, PTL_UINT64_T);
-    PtlCTWait(rank.arrived, ++replies, &event);
-    return words[0] == from;
-  };
   const auto own = static_cast<std::uint64_t>(rank.pmi.rank);
   for (int turn = 1; turn < 3; ++turn) {
     if (bad && turn == 2 && rank.pmi.rank == 2) print_ready();
-    while (rank.pmi.rank == turn && !swap(0, own)) continue;
-    if (rank.pmi.rank == turn && !bad) swap(own, 0);
+    while (rank.pmi.rank == turn && !lock.swap(0, 0, own)) continue;
+    if (rank.pmi.rank == turn && !bad) lock.swap(0, own, 0);
     if (turn == 1) rank.pmi.barrier();
   }
   PlantedRank::stay();
@@ -149,25 +167,14 @@ namespace portofu {
 /// Each rank takes the lock in its own memory, and then that of the other one.
 [[noreturn]] inline void play_locks(bool bad) {
   PlantedRank rank(bad);
-  std::array<std::uint64_t, 2> words{};  // What is there, what shall be there.
-  const ptl_md_t described{words.data(), sizeof words, PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE, rank.answered};
-  ptl_handle_md_t md = PTL_INVALID_HANDLE;
-  if (PtlMDBind(rank.ni, &described, &md) != PTL_OK) std::_Exit(86);
-  rank.post(0x10, -1, PTL_PRIORITY_LIST, PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE);
-  ptl_size_t replies = 0;
-  const auto swap = [&](int owner, std::uint64_t from, std::uint64_t to) {
-    words[1] = to;
-    ptl_ct_event_t event{};
-    PtlSwap(md, 0, md, 8, 8, rank.id_of(owner), PlantedRank::kPt, 0x10, 8, nullptr, 0, &from, PTL_CSWAP, PTL_UINT64_T);
-    PtlCTWait(rank.answered, ++replies, &event);
-    return words[0] == from;
-  };
+  PlantedLock lock(rank, rank.answered);
+  rank.post(0x10, -1, PTL_PRIORITY_LIST, PlantedLock::kEntryOptions);
   for (int turn = 0; turn < 2; ++turn) {
     rank.pmi.barrier();
     if (bad && turn == 1) print_ready();
     const int owner = bad ? (rank.pmi.rank + turn) % 2 : turn;
-    while (!swap(owner, 0, 1)) continue;
-    if (!bad) swap(owner, 1, 0);
+    while (!lock.swap(owner, 0, 1)) continue;
+    if (!bad) lock.swap(owner, 1, 0);
   }
   PlantedRank::stay();
 }

@@ -7,29 +7,18 @@
 namespace portofu {
 
 /// Rank 0 looks for the count of an ACK that it has not asked for.
-[[noreturn]] inline void play_looks(bool bad) {
+/// @param rest_us  between two looks
+[[noreturn]] inline void play_looks(bool bad, useconds_t rest_us) {
   PlantedRank rank(bad);
   if (rank.pmi.rank == 1) rank.post(0x10);
   rank.pmi.barrier();
   if (rank.pmi.rank == 0) {
     rank.put(1, 0x10, bad ? PTL_NO_ACK_REQ : PTL_CT_ACK_REQ);
     if (bad) print_ready();
-    ptl_ct_event_t event{};
-    while (event.success < 1) PtlCTGet(rank.answered, &event);
-  }
-  PlantedRank::stay();
-}
-
-/// Rank 0 looks for it now and then.
-[[noreturn]] inline void play_rare_looks(bool bad) {
-  PlantedRank rank(bad);
-  if (rank.pmi.rank == 1) rank.post(0x10);
-  rank.pmi.barrier();
-  if (rank.pmi.rank == 0) {
-    rank.put(1, 0x10, bad ? PTL_NO_ACK_REQ : PTL_CT_ACK_REQ);
-    if (bad) print_ready();
-    ptl_ct_event_t event{};
-    for (; event.success < 1; usleep(50'000)) PtlCTGet(rank.answered, &event);
+    for (ptl_ct_event_t event{}; event.success < 1;) {
+      PtlCTGet(rank.answered, &event);
+      if (rest_us != 0) usleep(rest_us);
+    }
   }
   PlantedRank::stay();
 }
@@ -170,8 +159,8 @@ namespace portofu {
 inline int play_planted_or_loop(const std::string& role) {
   const bool bad = !role.ends_with(" good");
   const std::string name = role.substr(0, role.find(' '));
-  if (name == "looks") play_looks(bad);
-  if (name == "rare_looks") play_rare_looks(bad);
+  if (name == "looks") play_looks(bad, 0);
+  if (name == "rare_looks") play_looks(bad, 50'000);
   if (name == "failure") play_failure(bad);
   if (name == "other_queue") play_other_queue(bad);
   if (name == "search") play_search(bad);

@@ -204,12 +204,7 @@ TEST_F(ReceiveTest, Close__ends_the_message_that_was_arriving) {
 }
 
 TEST_F(ReceiveTest, Close__lets_nobody_have_the_answers_that_are_late) {
-  make_portal(ni, kPt + 1, 0);
-  EntryRequest late = entry(
-      kEntryOpPut | kEntryAnswersLate | kEntryUnexpectedHdrDisable | kEntryEventCommDisable | kEntryEventLinkDisable,
-      ListKind::kOverflow);
-  late.pt_index = kPt + 1;
-  append(std::move(late));
+  append_late();
   const std::uint64_t more_than_all = (std::uint64_t{settings.unexpected_mib} + 1) << 20;
   std::byte* const taken = ni.message_memory.take(more_than_all);
   PacketHeader mark = put_header(0, 7);

@@ -170,6 +170,15 @@ Handle CoreTest::append(EntryRequest request) {
   return handle;
 }
 
+void CoreTest::append_late() {
+  make_portal(ni, kPt + 1, 0);
+  EntryRequest late = entry(
+      kEntryOpPut | kEntryAnswersLate | kEntryUnexpectedHdrDisable | kEntryEventCommDisable | kEntryEventLinkDisable,
+      ListKind::kOverflow);
+  late.pt_index = kPt + 1;
+  append(std::move(late));
+}
+
 PacketHeader CoreTest::put_header(std::uint64_t length, std::uint32_t operation_id) const {
   PacketHeader header{};
   header.type = PacketType::kPut;

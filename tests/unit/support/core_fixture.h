@@ -74,6 +74,9 @@ class CoreTest : public testing::Test {
   /// Appends to `ni`; the test ends if that is refused.
   Handle append(EntryRequest request);
 
+  /// Appends an entry at a portal table entry of its own, kPt + 1, whose answers may be late.
+  void append_late();
+
   /// Requests of the peer to `ni`, entry kPt, kBits. The payload is as long as fits into one packet.
   PacketHeader put_header(std::uint64_t length, std::uint32_t operation_id = 0) const;
   PacketHeader get_header(std::uint64_t length, std::uint32_t operation_id) const;

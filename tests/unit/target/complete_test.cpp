@@ -377,12 +377,7 @@ TEST_F(CompleteTest, Counts__of_what_fetches_and_changes_may_go_to_both) {
 }
 
 TEST_F(CompleteTest, Late_answer__waits_until_unexpected_messages_take_less) {
-  make_portal(ni, kPt + 1, 0);
-  EntryRequest late = entry(
-      kEntryOpPut | kEntryAnswersLate | kEntryUnexpectedHdrDisable | kEntryEventCommDisable | kEntryEventLinkDisable,
-      ListKind::kOverflow);
-  late.pt_index = kPt + 1;
-  append(std::move(late));
+  append_late();
   PacketHeader mark = put_header(0, 7);
   mark.pt_index = kPt + 1;
   receive(mark);
