@@ -27,8 +27,8 @@ recommended_arguments() {
 # With pml cm nothing but the MTL carries messages: one that cannot start never falls back to something else silently.
 transport_arguments() {
   case $1 in
-    portals4-btl) printf '%s\n' --mca pml ob1 --mca btl self,portals4 --mca osc ^portals4 --mca coll ^portals4 ;;
-    ob1) printf '%s\n' --mca pml ob1 --mca btl self,vader --mca osc ^portals4 --mca coll ^portals4 ;;
+    portals4-btl) printf '%s\n' --mca pml ob1 --mca btl self,portals4 ;;
+    ob1) printf '%s\n' --mca pml ob1 --mca btl self,vader ;;
     portals4 | portals4-*) recommended_arguments ;;
     *) die "unknown transport: $1" ;;
   esac

@@ -118,6 +118,7 @@ openmpi_check_plugins() {
 
 # Defaults of this Open MPI's parameters, one per line; users override them as usual. lib/openmpi.md has the same
 # lines for other builds of Open MPI.
+# - Who builds this wants Portofu, and hears it when Portofu cannot start: nothing else is taken in silence.
 # - A block for unexpected messages costs memory only when messages lie in it; 32 of them, the default, overflow at
 #   64 MiB, and recovery takes time.
 # - Sends that their receivers have not taken hold room in the event queue, and nothing is sent beyond it, not even what
@@ -125,6 +126,8 @@ openmpi_check_plugins() {
 # - One-sided communication goes over Portals, too, where it can: osc/rdma crashes in atomics of small integers.
 # - btl/portals4 has no receive buffer for fragments that are longer than its eager limit, and loses them.
 openmpi_defaults=(
+  'pml = cm'
+  'mtl = portals4'
   'mtl_portals4_short_recv_num = 256'
   'mtl_portals4_send_event_queue_size = 262144'
   'mtl_portals4_recv_event_queue_size = 262144'

@@ -85,6 +85,8 @@ list_tests() {
 120  2,4     portals4-btl   pingpong_check
 120  4       portals4-btl   collectives 16384
 120  2,3     portals4-btl   unexpected_flood 3000 2000 2
+120  2,4     portals4-btl   one_sided
+120  2,4     ob1            one_sided
 120  2       portals4       bench 10
 60   2       portals4       virtual_time
 LIST
@@ -141,6 +143,19 @@ test_singleton() {
   OMPI_MCA_pml=cm OMPI_MCA_mtl=portals4 \
     timeout --kill-after=5 60 "$binary_directory/hello" >"$log" 2>&1 </dev/null || status=$?
   if ((status == 0)) && grep -q 'verified on 1 rank' "$log"; then
+    report PASS "$suite" "$name" $((SECONDS - started))
+  else
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log" "$(failure_reason "$log" "$status")"
+  fi
+}
+
+# Whoever names nothing gets Portofu.
+test_without_options() {
+  local name="hello without options np=2" log=$log_directory/without_options.log started=$SECONDS status=0
+  [[ ${forced_transport:-portals4} == portals4 && $name =~ $only ]] || return 0
+  launch_limited 60 "$log" "$openmpi_prefix/bin/mpirun" --oversubscribe -np 2 --mca pml_base_verbose 10 \
+    "$binary_directory/hello" || status=$?
+  if ((status == 0)) && grep -q 'verified on 2 ranks' "$log" && grep -q 'component portals4 selected' "$log"; then
     report PASS "$suite" "$name" $((SECONDS - started))
   else
     report_failed "$suite" "$name" $((SECONDS - started)) "$log" "$(failure_reason "$log" "$status")"
@@ -210,6 +225,7 @@ before=$(ours_in_shared_memory)
 compile_all
 run_listed < <(list_tests)
 test_singleton
+test_without_options
 test_start_and_end $((soak == 1 ? 100 : 20))
 test_virtual_time 2
 test_virtual_time 6
