@@ -115,6 +115,23 @@ int run_command(const std::string& command, std::string* output) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+bool compiles_alone(const std::string& compiler, const std::string& file, std::string* output) {
+  // A file and an object of their own, so that a compiler cache knows them again.
+  const fs::path directory = fs::path(PORTOFU_LIBRARY_DIR).parent_path() / "tests" / "alone";
+  std::string name = compiler + " " + file;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  const fs::path source = directory / (name + (compiler.find(" -x c ") == std::string::npos ? ".cpp" : ".c"));
+  fs::create_directories(directory);
+  std::ofstream(source) << "#include \"" << file << "\"\n";
+  const std::string command = PORTOFU_COMPILER_LAUNCHER " " + compiler + " -Wall -Wextra -Werror -I'" + root_path(".") +
+                              "' -I'" + root_path("include") + "' -c '" + source.string() + "' -o '" + source.string() +
+                              ".o'";
+  const bool compiled = run_command(command, output) == 0;
+  *output = command + "\n" + *output;
+  return compiled;
+}
+
 std::string c_compiler() { return PORTOFU_C_COMPILER; }
 std::string cxx_compiler() { return PORTOFU_CXX_COMPILER; }
 

@@ -42,6 +42,12 @@ std::vector<Include> quoted_includes(const SourceFile& file);
 /// @return its exit status, or -1 if it could not be run
 int run_command(const std::string& command, std::string* output);
 
+/// Compiles a file that includes only `file`, a path from the root or from include/, with all warnings as errors.
+/// @param compiler  a command with its options
+/// @param output    set to the command and to what it said
+/// @return whether that succeeded
+bool compiles_alone(const std::string& compiler, const std::string& file, std::string* output);
+
 /// Commands that start the compilers this build was made with.
 std::string c_compiler();
 std::string cxx_compiler();
