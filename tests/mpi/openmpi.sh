@@ -123,7 +123,8 @@ openmpi_check_plugins() {
 #   64 MiB, and recovery takes time.
 # - Sends that their receivers have not taken hold room in the event queue, and nothing is sent beyond it, not even what
 #   the receiver waits for. Room costs memory only when it is used.
-# - One-sided communication goes over Portals, too, where it can: osc/rdma crashes in atomics of small integers.
+# - One-sided communication goes over Portals, too, where it can, and over messages (osc/pt2pt) elsewhere: osc/rdma
+#   crashes in atomics of small integers.
 # - btl/portals4 has no receive buffer for fragments that are longer than its eager limit, and loses them.
 openmpi_defaults=(
   'pml = cm'
@@ -132,6 +133,7 @@ openmpi_defaults=(
   'mtl_portals4_send_event_queue_size = 262144'
   'mtl_portals4_recv_event_queue_size = 262144'
   'osc_portals4_priority = 200'
+  'osc_rdma_priority = 5'
   'btl_portals4_max_send_size = 32768'
 )
 openmpi_set_defaults() {

@@ -85,8 +85,10 @@ list_tests() {
 120  2,4     portals4-btl   pingpong_check
 120  4       portals4-btl   collectives 16384
 120  2,3     portals4-btl   unexpected_flood 3000 2000 2
-120  2,4     portals4-btl   one_sided
-120  2,4     ob1            one_sided
+120  2,3,4   portals4-btl   one_sided
+120  3       portals4-pt2pt one_sided
+120  2,3     ob1            one_sided
+120  3       ob1            one_sided_types
 120  2       portals4       bench 10
 60   2       portals4       virtual_time
 LIST
