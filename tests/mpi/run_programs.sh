@@ -155,7 +155,7 @@ test_singleton() {
 test_without_options() {
   local name="hello without options np=2" log=$log_directory/without_options.log started=$SECONDS status=0
   [[ ${forced_transport:-portals4} == portals4 && $name =~ $only ]] || return 0
-  launch_limited 60 "$log" "$openmpi_prefix/bin/mpirun" --oversubscribe -np 2 --mca pml_base_verbose 10 \
+  launch_limited 60 "$log" "$openmpi_prefix/bin/mpirun" --oversubscribe -np 2 --mca mtl_base_verbose 10 \
     "$binary_directory/hello" || status=$?
   if ((status == 0)) && grep -q 'verified on 2 ranks' "$log" && grep -q 'component portals4 selected' "$log"; then
     report PASS "$suite" "$name" $((SECONDS - started))
