@@ -129,7 +129,7 @@ class SumRun {
     const sim::Machine& machine = world_.network().machine();
     world_.set_time(machine.processor.put_ps, /*by_processor=*/true);
     for (std::uint32_t rank = 0; rank < count(); ++rank) {
-      for (const Place& to : plans_[rank].numbers[0].targets) nodes_[rank]->engine().post(message({rank, 0}, to));
+      for (const Place& to : plans_[rank].numbers[0].targets) nodes_[rank]->post(message({rank, 0}, to));
       settle(rank);
     }
     while (const auto rank = world_.deliver_next()) settle(*rank);

@@ -55,9 +55,6 @@ class MatchIndex {
   /// Puts the first matching entry of each class into `candidates`.
   void collect(const MatchKey& key, MatchCandidates& candidates);
 
-  /// Entries that are walked because they found no class.
-  const MatchEntry* rest() const { return rest_; }
-
  private:
   struct Class {
     MatchMask mask;                   ///< What its entries have in common; meaningless while not live.

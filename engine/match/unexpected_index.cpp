@@ -130,8 +130,4 @@ void UnexpectedIndex::end_class(std::uint32_t class_index) {
   live_classes_ &= ~(1u << class_index);
 }
 
-std::uint32_t UnexpectedIndex::live_class_count() const {
-  return static_cast<std::uint32_t>(std::popcount(live_classes_));
-}
-
 }  // namespace portofu

@@ -37,7 +37,7 @@ class UnexpectedIndex {
 
   /// Takes all headers into a class that lack in it. O(1) amortised per header and class.
   /// @param head  earliest header of the list, which is not empty
-  /// @return false: no memory; the class has ended
+  /// @return false if there is no memory; the class has ended then
   bool catch_up(std::uint32_t class_index, UnexpectedEntry* head);
 
   /// Earliest header that matches, by the class of its mask, which has caught up. Null when there is none.
@@ -46,9 +46,6 @@ class UnexpectedIndex {
   /// Removes a header, which is still in the list, from the classes that hold it.
   /// @param head  earliest header of the list
   void remove(UnexpectedEntry& entry, const UnexpectedEntry* head);
-
-  /// Number of classes that hold headers.
-  std::uint32_t live_class_count() const;
 
  private:
   struct Class {

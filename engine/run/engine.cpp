@@ -167,12 +167,6 @@ void Engine::settle_own_on_duty() {
   }
 }
 
-void Engine::post(const Descriptor& posted) {
-  Descriptor descriptor = posted;
-  const Duty duty(*this);
-  post_on_duty(descriptor);
-}
-
 void Engine::post_on_duty(Descriptor& descriptor) {
   start_descriptor(core_, descriptor);
   settle_on_duty();

@@ -117,10 +117,7 @@ class Engine {
     Engine& engine_;
   };
 
-  /// Starts a descriptor. Any thread. Returns when it is on its way, or waits in order for room.
-  void post(const Descriptor& posted);
-
-  /// The same for a caller that holds the duty.
+  /// Starts a descriptor, on duty. Returns when it is on its way, or waits in order for room.
   void post_on_duty(Descriptor& descriptor);
 
   /// Lets a descriptor wait for a counter of its interface, or starts it if its threshold is reached.

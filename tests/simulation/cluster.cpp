@@ -181,7 +181,7 @@ void Cluster::post(std::size_t index) {
   d.portals.user_ptr = reinterpret_cast<void*>(id);
   if (has_ack && d.portals.ack_req != AckRequest::kNone) ++process.term.counted;
   process.term.operations[id] = operation;
-  process.node->engine().post(d);
+  process.node->post(d);
 }
 
 /// PtlNIFini and PtlNIInit. Nobody is told of the operations of the old interface.

@@ -73,7 +73,7 @@ std::uint64_t LossyGroup::post(std::size_t from, std::size_t to, std::uint64_t b
   d.hdr_data = number;
   d.portals.user_ptr = reinterpret_cast<void*>(number);
   ++members_[from].open;
-  members_[from].node->engine().post(d);
+  members_[from].node->post(d);
   wake(from);
   return number;
 }

@@ -325,7 +325,7 @@ void NameWorld::post_to_pid(Process& process, std::size_t number) {
   d.length = 8;
   d.hdr_data = number;
   d.portals.user_ptr = reinterpret_cast<void*>(number);
-  process.node->node().engine().post(d);
+  process.node->node().post(d);
 }
 
 }  // namespace portofu::simulation

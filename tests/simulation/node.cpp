@@ -125,6 +125,12 @@ EntryRequest Node::request_of(const EntryPlan& plan) {
   return request;
 }
 
+void Node::post(const Descriptor& posted) {
+  Descriptor descriptor = posted;
+  const Engine::Duty duty(*engine_);
+  engine_->post_on_duty(descriptor);
+}
+
 void Node::arm(Handle ct, std::uint64_t threshold, const Descriptor& descriptor) {
   const Engine::Duty duty(*engine_);
   arm_operation(*core_, *interface().cts.find(ct), descriptor, {ct, threshold});

@@ -62,6 +62,7 @@ class Node {
   EntryRequest request_of(const EntryPlan& plan);
   MemorySegment segment_of(const ModelRegion& region);
 
+  void post(const Descriptor& posted);
   /// Arms a triggered operation, without starting it if it is due.
   void arm(Handle ct, std::uint64_t threshold, const Descriptor& descriptor);
   void cancel(Handle ct);

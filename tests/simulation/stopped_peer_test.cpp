@@ -66,7 +66,7 @@ class StoppedPeer : public testing::TestWithParam<std::uint32_t> {
     d.portals.md_handle = processes_[from].md;
     d.length = length;
     d.hdr_data = number;
-    processes_[from].node->engine().post(d);
+    processes_[from].node->post(d);
   }
 
   /// Steps some of the processes until their part of the network is at rest.

@@ -190,7 +190,7 @@ void World::step(std::size_t process) {
 
 void World::post(std::size_t process, const Descriptor& descriptor) {
   model_.start(process, descriptor);
-  nodes_[process]->engine().post(descriptor);
+  nodes_[process]->post(descriptor);
   follow_triggers(process);
   compare_counters(process);
 }

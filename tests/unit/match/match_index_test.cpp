@@ -60,18 +60,17 @@ TEST_F(MatchIndexTest, Rest__takes_the_masks_that_find_no_class_and_keeps_list_o
   for (int round = 0; round < 2; ++round) {
     for (std::uint32_t i = 0; i < kMaxMatchClasses + 8; ++i) expected.push_back(&add(1, std::uint64_t{i} << 8));
   }
-  ASSERT_NE(index.rest(), nullptr);
-  EXPECT_EQ(index.rest(), expected[kMaxMatchClasses]);
+  EXPECT_NE(expected[kMaxMatchClasses - 1]->class_index, kRestClass);
+  EXPECT_EQ(expected[kMaxMatchClasses]->class_index, kRestClass);
   EXPECT_EQ(candidates(1), expected);
   for (MatchEntry& entry : entries) index.remove(entry);
-  EXPECT_EQ(index.rest(), nullptr);
   EXPECT_EQ(candidates(1), std::vector<MatchEntry*>{});
 }
 
 TEST_F(MatchIndexTest, Classes__an_empty_one_serves_the_next_mask) {
   for (std::uint64_t mask = 0; mask < 100; ++mask) {
     MatchEntry& entry = add(1, mask << 8);
-    EXPECT_EQ(index.rest(), nullptr);
+    EXPECT_NE(entry.class_index, kRestClass);
     EXPECT_EQ(candidates(1), std::vector{&entry});
     index.remove(entry);
     EXPECT_EQ(candidates(1), std::vector<MatchEntry*>{});
@@ -81,7 +80,7 @@ TEST_F(MatchIndexTest, Classes__an_empty_one_serves_the_next_mask) {
 TEST_F(MatchIndexTest, Classes__a_mask_may_have_a_class_and_older_entries_in_the_rest) {
   for (std::uint32_t i = 0; i < kMaxMatchClasses; ++i) add(1, std::uint64_t{i} << 8);
   MatchEntry& old = add(2, 0xf000000);
-  EXPECT_EQ(index.rest(), &old);
+  EXPECT_EQ(old.class_index, kRestClass);
   index.remove(entries[5]);
   MatchEntry& young = add(2, 0xf000000);
   EXPECT_EQ(young.class_index, 5);

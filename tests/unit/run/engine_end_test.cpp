@@ -20,12 +20,12 @@ class EngineEndTest : public EngineFixture {};
 // The leak checker of the asan preset judges this one, too.
 TEST_F(EngineEndTest, Close__with_everything_in_flight_frees_all_and_gives_links_back) {
   wire.room = 1;
-  engine->post(put(2 * FakeWire::kMaxPayloadBytes));
-  engine->post(get());
+  post(put(2 * FakeWire::kMaxPayloadBytes));
+  post(get());
   Descriptor to_ourselves = put();
   to_ourselves.portals.target = kSelf;
   loopback.room = 0;
-  engine->post(to_ourselves);
+  post(to_ourselves);
   {
     const Engine::Duty duty(*engine);
     for (const std::uint64_t threshold : {std::uint64_t{0}, std::uint64_t{9}}) {
@@ -86,7 +86,7 @@ constexpr std::uint64_t kBoundNs = 20'000'000;
 
 TEST_F(EngineEndTest, Flush_until__lets_what_waits_leave_and_stops_then) {
   wire.room = 0;
-  engine->post(put(2 * FakeWire::kMaxPayloadBytes));
+  post(put(2 * FakeWire::kMaxPayloadBytes));
   wire.room = FakeWire::kPlentyOfRoom;
   engine->flush_until(monotonic_ns() + 60 * kSecondNs);
   EXPECT_EQ(wire.sent.size(), 2u);
@@ -94,7 +94,7 @@ TEST_F(EngineEndTest, Flush_until__lets_what_waits_leave_and_stops_then) {
 
 TEST_F(EngineEndTest, Flush_until__whose_time_is_over_leaves_what_has_no_room) {
   wire.room = 0;
-  engine->post(put());
+  post(put());
   const std::uint64_t deadline = monotonic_ns() + kBoundNs;
   engine->flush_until(deadline);
   EXPECT_GE(monotonic_ns(), deadline);
@@ -103,7 +103,7 @@ TEST_F(EngineEndTest, Flush_until__whose_time_is_over_leaves_what_has_no_room) {
 
 TEST_F(EngineEndTest, Flush_until__does_not_wait_for_who_keeps_the_duty) {
   wire.room = 0;
-  engine->post(put());
+  post(put());
   wire.room = FakeWire::kPlentyOfRoom;
   {
     const Holder other(*engine);

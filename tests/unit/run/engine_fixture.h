@@ -72,6 +72,11 @@ class EngineFixture : public testing::Test {
     d.count = {ct, false, 1, 0};
     return d;
   }
+  void post(const Descriptor& posted) {
+    Descriptor descriptor = posted;
+    const Engine::Duty duty(*engine);
+    engine->post_on_duty(descriptor);
+  }
   void arrive_answer() {
     PacketHeader header{};
     header.type = PacketType::kAnswer;

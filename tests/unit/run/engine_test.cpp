@@ -18,7 +18,7 @@ TEST_F(EngineTest, Identity__is_what_was_given) {
 }
 
 TEST_F(EngineTest, Post__goes_to_the_wire_at_once) {
-  engine->post(put());
+  post(put());
   ASSERT_EQ(wire.sent.size(), 1u);
   EXPECT_EQ(wire.sent[0].header.type, PacketType::kPut);
   EXPECT_EQ(wire.sent[0].header.uid, 1000u);
@@ -26,7 +26,7 @@ TEST_F(EngineTest, Post__goes_to_the_wire_at_once) {
 
 TEST_F(EngineTest, Post__without_room_waits_and_a_step_goes_on) {
   wire.room = 0;
-  engine->post(put());
+  post(put());
   EXPECT_EQ(engine->step(), 0);
   wire.room = FakeWire::kPlentyOfRoom;
   EXPECT_EQ(engine->step(), 1);
@@ -35,9 +35,9 @@ TEST_F(EngineTest, Post__without_room_waits_and_a_step_goes_on) {
 }
 
 TEST_F(EngineTest, Post__that_has_to_wait_takes_in_what_has_arrived) {
-  for (int i = 0; i < 4; ++i) engine->post(get());
+  for (int i = 0; i < 4; ++i) post(get());
   arrive_answer();
-  engine->post(get());  // Beyond the window: takes the answer in, and goes on.
+  post(get());  // Beyond the window: takes the answer in, and goes on.
   EXPECT_EQ(wire.sent.size(), 4u);
   EXPECT_EQ(pending(), 4u);
 }
@@ -45,12 +45,12 @@ TEST_F(EngineTest, Post__that_has_to_wait_takes_in_what_has_arrived) {
 /// What is only lent is on its way: the next call that starts something need not look at the wire for it.
 TEST_F(EngineTest, Post__after_one_that_is_lent_takes_nothing_in) {
   wire.lends = true;
-  engine->post(put(4 * FakeWire::kMaxPayloadBytes));
+  post(put(4 * FakeWire::kMaxPayloadBytes));
   EXPECT_EQ(wire.lent_count, 1);
-  engine->post(get());
+  post(get());
   wire.take();
   arrive_answer();
-  engine->post(put());
+  post(put());
   EXPECT_EQ(pending(), 2u) << "the lent put, and the get";
   EXPECT_EQ(engine->step(), 1);
 }

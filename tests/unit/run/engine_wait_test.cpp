@@ -15,7 +15,7 @@ namespace {
 class EngineWaitTest : public EngineFixture {};
 
 TEST_F(EngineWaitTest, Poll__asks_first_and_runs_no_cycle_if_the_answer_is_yes) {
-  engine->post(get());
+  post(get());
   arrive_answer();
   auto yes = [](Core&) { return true; };
   EXPECT_TRUE(engine->poll(yes));
@@ -23,7 +23,7 @@ TEST_F(EngineWaitTest, Poll__asks_first_and_runs_no_cycle_if_the_answer_is_yes) 
 }
 
 TEST_F(EngineWaitTest, Poll__runs_a_cycle_and_asks_again) {
-  engine->post(get());
+  post(get());
   arrive_answer();
   int asked = 0;
   auto done = [&](Core&) {
@@ -37,7 +37,7 @@ TEST_F(EngineWaitTest, Poll__runs_a_cycle_and_asks_again) {
 
 TEST_F(EngineWaitTest, Poll__behind_a_LINK_takes_nothing_in_and_the_next_does) {
   for (int round = 0; round < 3; ++round) {
-    engine->post(get());
+    post(get());
     arrive_answer();
     {
       const Engine::Duty duty(*engine);
@@ -51,7 +51,7 @@ TEST_F(EngineWaitTest, Poll__behind_a_LINK_takes_nothing_in_and_the_next_does) {
 }
 
 TEST_F(EngineWaitTest, Poll__behind_LINKs_without_end_takes_in_what_has_arrived) {
-  engine->post(get());
+  post(get());
   arrive_answer();
   int polls = 0;
   for (; pending() != 0 && polls < 1000; ++polls) {
@@ -69,12 +69,12 @@ TEST_F(EngineWaitTest, Poll__behind_one_that_found_something_is_left_out_once_th
   const auto are_left = [this](std::uint32_t count) { return [this, count](Core&) { return md->pending == count; }; };
   const auto no = [](Core&) { return false; };
   for (std::uint32_t i = 0; i < kBarren; ++i) {
-    engine->post(get());
+    post(get());
     arrive_answer();
     EXPECT_TRUE(engine->poll(are_left(0)));
     EXPECT_FALSE(engine->poll(no));
   }
-  for (int i = 0; i < 2; ++i) engine->post(get());
+  for (int i = 0; i < 2; ++i) post(get());
   arrive_answer();
   EXPECT_TRUE(engine->poll(are_left(1)));
   arrive_answer();
@@ -89,7 +89,7 @@ TEST_F(EngineWaitTest, Poll__behind_one_that_found_something_is_barren_if_it_fin
   const auto are_left = [this](std::uint32_t count) { return [this, count](Core&) { return md->pending == count; }; };
   const auto no = [](Core&) { return false; };
   for (std::uint32_t i = 0; i < 2 * kBarren; ++i) {
-    for (int k = 0; k < 2; ++k) engine->post(get());
+    for (int k = 0; k < 2; ++k) post(get());
     arrive_answer();
     EXPECT_TRUE(engine->poll(are_left(1)));
     arrive_answer();
@@ -113,7 +113,7 @@ TEST_F(EngineWaitTest, Wait__for_what_holds_already) {
 }
 
 TEST_F(EngineWaitTest, Wait__for_a_packet_that_lies_there) {
-  engine->post(get());
+  post(get());
   arrive_answer();
   auto done = [this](Core&) { return md->pending == 0; };
   EXPECT_EQ(engine->wait(done, 0), WaitResult::kReached);
@@ -122,7 +122,7 @@ TEST_F(EngineWaitTest, Wait__for_a_packet_that_lies_there) {
 /// No packet tells of it. Who went to sleep behind such a look slept a second beside its event.
 TEST_F(EngineWaitTest, Wait__whose_look_finds_that_the_peer_cannot_be_reached) {
   wire.connect_result = ConnectResult::kInProgress;
-  engine->post(get());
+  post(get());
   auto done = [this](Core&) { return md->pending == 0; };
   EXPECT_EQ(engine->wait(done, 0), WaitResult::kTimedOut);
   wire.connect_result = ConnectResult::kNoSuchPeer;
@@ -165,7 +165,7 @@ TEST_F(EngineWaitTest, Wait__ends_when_its_time_is_over_though_each_look_finds_s
 /// until its time was over has got what came meanwhile.
 TEST_F(EngineWaitTest, Wait__whose_time_is_over_looks_at_wires_that_look_rarely) {
   wire.looks_rarely = true;
-  engine->post(get());
+  post(get());
   arrive_answer();
   auto done = [this](Core&) { return md->pending == 0; };
   EXPECT_EQ(engine->wait(done, 1), WaitResult::kReached);
@@ -179,7 +179,7 @@ TEST_F(EngineWaitTest, Wait__with_a_time_beyond_the_end_of_the_clock) {
 }
 
 TEST_F(EngineWaitTest, Wait__learns_of_the_death_of_the_peer_it_waits_for) {
-  engine->post(get());
+  post(get());
   wire.kill(kPeer);
   auto done = [this](Core&) { return md->pending == 0; };
   const std::uint64_t before = now_ns;
@@ -189,7 +189,7 @@ TEST_F(EngineWaitTest, Wait__learns_of_the_death_of_the_peer_it_waits_for) {
 }
 
 TEST_F(EngineWaitTest, Steps__look_after_the_dead_now_and_then_although_nobody_waits) {
-  engine->post(get());
+  post(get());
   wire.kill(kPeer);
   now_ns += kSecondNs;
   int steps = 0;
@@ -205,7 +205,7 @@ TEST_F(EngineWaitTest, Steps__do_not_look_after_the_dead_more_often_than_set) {
   close();
   open();
   clock_step_ns = 1;
-  engine->post(get());
+  post(get());
   for (int i = 0; i < 5'000; ++i) engine->step();  // The first look.
   wire.kill(kPeer);
   for (int i = 0; i < 5'000; ++i) engine->step();
@@ -248,8 +248,8 @@ TEST_F(EngineWaitTest, Abort__by_another_thread) {
 
 TEST_F(EngineWaitTest, Flush__lets_what_waits_leave) {
   wire.room = 0;
-  engine->post(put(2 * FakeWire::kMaxPayloadBytes));
-  engine->post(put());
+  post(put(2 * FakeWire::kMaxPayloadBytes));
+  post(put());
   wire.room = FakeWire::kPlentyOfRoom;
   engine->abort();  // An abort does not hinder it.
   engine->flush(Engine::kForever);
@@ -260,7 +260,7 @@ TEST_F(EngineWaitTest, Flush__lets_what_waits_leave) {
 
 TEST_F(EngineWaitTest, Flush__gives_up_when_its_time_is_over) {
   wire.room = 0;
-  engine->post(put());
+  post(put());
   const std::uint64_t before = now_ns;
   engine->flush(kSecondNs);
   EXPECT_GE(now_ns, before + kSecondNs);
@@ -274,8 +274,8 @@ TEST_F(EngineWaitTest, Threads__post_and_step_side_by_side) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([this] {
       for (int i = 0; i < kRounds; ++i) {
-        engine->post(put());
-        engine->post(increment());
+        post(put());
+        post(increment());
         engine->step();
       }
     });
@@ -294,7 +294,7 @@ TEST_F(EngineWaitTest, Threads__wait_for_what_another_one_does) {
   for (int t = 0; t < 3; ++t) {
     waiters.emplace_back([&] { woken += engine->wait(reached, Engine::kForever) == WaitResult::kReached ? 1 : 0; });
   }
-  for (int i = 0; i < 100; ++i) engine->post(increment());
+  for (int i = 0; i < 100; ++i) post(increment());
   for (std::thread& waiter : waiters) waiter.join();
   EXPECT_EQ(woken.load(), 3);
 }

@@ -61,24 +61,15 @@ class RealEngine {
 
   /// Asks an engine for bytes.
   void get_from(const Engine& target) {
-    Descriptor d;
-    d.type = PacketType::kGet;
-    d.interface_index = kIndex;
-    d.portals.md_handle = md_->handle;
-    d.portals.target = target.self();
-    d.length = memory_.size();
-    engine_->post(d);
+    Descriptor d = message(PacketType::kGet, target);
+    const Engine::Duty duty(*engine_);
+    engine_->post_on_duty(d);
   }
 
   /// Puts bytes to an engine, and counts SEND.
   /// @return the counter
   Handle put_to(const Engine& target) {
-    Descriptor d;
-    d.type = PacketType::kPut;
-    d.interface_index = kIndex;
-    d.portals.md_handle = md_->handle;
-    d.portals.target = target.self();
-    d.length = memory_.size();
+    Descriptor d = message(PacketType::kPut, target);
     const Engine::Duty duty(*engine_);
     if (md_->ct_handle == 0) duty.core().interface(kIndex)->cts.allocate(&md_->ct_handle);
     md_->options |= kMdEventCtSend;
@@ -107,6 +98,16 @@ class RealEngine {
 
  private:
   static constexpr std::uint32_t kIndex = kMatchingPhysical;
+
+  Descriptor message(PacketType type, const Engine& target) const {
+    Descriptor d;
+    d.type = type;
+    d.interface_index = kIndex;
+    d.portals.md_handle = md_->handle;
+    d.portals.target = target.self();
+    d.length = memory_.size();
+    return d;
+  }
 
   std::array<std::byte, 8> memory_{};
   std::unique_ptr<Engine> engine_;
