@@ -10,7 +10,7 @@
 #include <queue>
 #include <vector>
 
-#include "engine/wire/sim/sim_medium.h"
+#include "engine/wire/sim/sim_packet.h"
 #include "engine/wire/wire.h"
 #include "lib/sim/network.h"
 

@@ -23,7 +23,7 @@
 
 #include "engine/wire/completions.h"
 #include "engine/wire/payload.h"
-#include "engine/wire/sim/sim_medium.h"
+#include "engine/wire/sim/sim_packet.h"
 #include "engine/wire/sim/sim_random.h"
 #include "engine/wire/wire.h"
 

@@ -3,14 +3,10 @@
 #include "engine/wire/sim/sim_medium.h"
 
 #include <cstring>
-#include <new>
 
 namespace portofu {
 
 namespace {
-
-constexpr std::align_val_t kPayloadAlignment{64};
-constexpr int kUnwrittenByte = 0xee;
 
 /// Loses what a killed sender had published and nobody has peeked, but for the first few packets.
 void lose_unread(SimLink& link, SimRandom& random) {
@@ -23,13 +19,6 @@ bool is_needed(const SimLink& link) {
 }
 
 }  // namespace
-
-SimPayload::SimPayload(std::uint32_t payload_bytes)
-    : data_(static_cast<std::byte*>(::operator new(payload_bytes, kPayloadAlignment))) {
-  std::memset(data_.get(), kUnwrittenByte, payload_bytes);
-}
-
-void SimPayload::AlignedDelete::operator()(std::byte* data) const { ::operator delete(data, kPayloadAlignment); }
 
 bool SimLender::read_lent(std::uint64_t address, std::byte* target, std::uint64_t bytes) const {
   if (is_gone()) return false;

@@ -13,8 +13,8 @@
 #include "engine/segment/lender.h"
 #include "engine/segment/region_table.h"
 #include "engine/topology/process_id.h"
-#include "engine/wire/header.h"
 #include "engine/wire/loans.h"
+#include "engine/wire/sim/sim_packet.h"
 #include "engine/wire/sim/sim_random.h"
 #include "engine/wire/wire.h"
 
@@ -31,31 +31,6 @@ struct SimOptions {
                                      ///< the wires have no Completions.
   std::uint32_t max_lent_bytes = 0;  ///< Of a packet; each link draws 1 .. this. 0: the wires have no Loans and Copies.
   bool shows_memory = false;         ///< Whether the wires have PeerMemory.
-};
-
-/// Payload of one packet in a heap block of its own, so that AddressSanitizer sees any step outside.
-class SimPayload {
- public:
-  /// @param payload_bytes  size; the bytes start as 0xee, so that what was never written is seen
-  explicit SimPayload(std::uint32_t payload_bytes);
-
-  std::byte* data() const { return data_.get(); }
-
- private:
-  struct AlignedDelete {
-    void operator()(std::byte* data) const;
-  };
-  std::unique_ptr<std::byte, AlignedDelete> data_;  ///< 64-byte aligned; never nullptr.
-};
-
-/// A published packet. Shuffled ones have neither loan nor number.
-struct SimPacket {
-  PacketHeader header;         ///< As published; `wire_word` is random, because engines must ignore it.
-  SimPayload payload;          ///< Exactly header.payload_bytes.
-  std::uint32_t delay_polls;   ///< Polls for which it still stays invisible, once it is the first of its link.
-  std::optional<Loan> loan{};  ///< The payload stays there.
-  std::uint64_t number = 0;    ///< Loans::next_packet when it was published.
-  bool placed = false;         ///< Copies::help has written the payload to its destination.
 };
 
 /// An acknowledgement without a packet.

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/topology/process_id.h"
-#include "engine/wire/sim/sim_medium.h"
+#include "engine/wire/sim/sim_packet.h"
 #include "engine/wire/sim/virtual_clock.h"
 #include "engine/wire/wire.h"
 
