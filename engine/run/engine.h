@@ -145,7 +145,7 @@ class Engine {
   /// Whether a caller that has given the duty back should pause: it has used memory of peers so often without a wait
   /// that somebody else may need the core. Asked on duty, once.
   bool take_pause_on_duty() { return std::exchange(pause_due_, false); }
-  void pause();
+  void pause();  ///< Lets whoever needs the core have it once. Without the duty.
 
   /// On duty: tells tools that the endpoint of libfabric with this number takes messages, or that it does so no more.
   /// @param number  less than 64
@@ -326,7 +326,6 @@ class Engine {
   void leave_other_nodes_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, Sleeper& sleeper);
-  void yield();
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper);
   void sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper, SleepingCall& call);
   std::uint64_t show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call);

@@ -265,9 +265,17 @@ bool open_datagrams(EngineNode& node, const Settings& settings, const NodeMap& m
   return true;
 }
 
+/// What a node is opened by.
+struct NodeWish {
+  const Settings& settings;
+  const NodeMap& map;
+  NodeReach reach;
+};
+
 /// Opens the way to other nodes, or makes it ready to open.
 /// @return false on failure, with reason, and there is none
-bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map, NodeReach reach, std::string* why) {
+bool open_fabric(EngineNode& node, const NodeWish& wish, std::string* why) {
+  const auto& [settings, map, reach] = wish;
   if (settings.fabric_endpoint == static_cast<std::uint32_t>(EndpointKind::kDatagram)) {
     return open_datagrams(node, settings, map, why);
   }
@@ -302,6 +310,36 @@ DirectoryOptions directory_options(const Settings& settings, std::uint32_t nid) 
   return {nid, std::move(ports), settings.job_key, geteuid()};
 }
 
+/// Claims a PID, and the port of the same number on the fabric if there is one.
+/// @param options  `pid` is set to another one if any will do
+OpenError claim_pid(EngineNode& node, const NodeWish& wish, SegmentOptions* options, std::string* why) {
+  const auto use = static_cast<FabricUse>(wish.settings.fabric);
+  const bool has_fabric = wish.reach != NodeReach::kNone && use != FabricUse::kOff;
+  const std::uint32_t wanted = options->pid;
+  int tries = 1;
+  const auto try_next = [&](std::uint32_t taken) {
+    if (wanted != 0 || ++tries > kFabricTries) return false;
+    options->pid = taken % kMaxPid + 1;
+    return true;
+  };
+  for (;;) {
+    SegmentError error = SegmentError::kNone;
+    node.segment.reset();
+    node.segment = ProcessSegment::create(*options, &error, why);
+    if (node.segment == nullptr) {
+      const bool next_is_taken = error == SegmentError::kPidInUse && options->pid != wanted;
+      if (!next_is_taken || !try_next(options->pid)) return to_open_error(error);
+    } else if (!has_fabric || open_fabric(node, wish, why)) {
+      return OpenError::kNone;
+    } else if (!try_next(node.segment->id().pid)) {
+      break;
+    }
+  }
+  if (wish.reach == NodeReach::kRequired || use == FabricUse::kOn) return OpenError::kSystem;
+  log_warning("other nodes cannot reach this process: %s", why->c_str());
+  return OpenError::kNone;
+}
+
 }  // namespace
 
 std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why,
@@ -312,30 +350,8 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   if (!parse_datagram_faults(settings.datagram_faults, why)) return nullptr;
   SegmentOptions options = segment_options(settings, map->own_nid(), pid);
   auto node = std::make_unique<EngineNode>();
-  int tries = 1;
-  const auto try_next = [&](std::uint32_t taken) {
-    if (pid != 0 || ++tries > kFabricTries) return false;
-    options.pid = taken % kMaxPid + 1;
-    return true;
-  };
-  for (;;) {
-    SegmentError segment_error = SegmentError::kNone;
-    node->segment.reset();
-    node->segment = ProcessSegment::create(options, &segment_error, why);
-    *error = to_open_error(segment_error);
-    if (node->segment == nullptr) {
-      const bool next_is_taken = *error == OpenError::kPidInUse && options.pid != pid;
-      if (next_is_taken && try_next(options.pid)) continue;
-      return nullptr;
-    }
-    if (reach == NodeReach::kNone || settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) break;
-    if (open_fabric(*node, settings, *map, reach, why)) break;
-    if (try_next(node->segment->id().pid)) continue;
-    *error = OpenError::kSystem;
-    if (reach == NodeReach::kRequired || settings.fabric == static_cast<std::uint32_t>(FabricUse::kOn)) return nullptr;
-    log_warning("other nodes cannot reach this process: %s", why->c_str());
-    break;
-  }
+  *error = claim_pid(*node, {settings, *map, reach}, &options, why);
+  if (*error != OpenError::kNone) return nullptr;
   if (!settings.sim.empty()) {
     *error = OpenError::kSystem;
     node->clock = VirtualClock::open(settings.sim, rank_of_launcher(), node->segment->id(), why);

@@ -204,7 +204,7 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
   for (const WaitObject& object : subject.objects()) core_.polled.note_at_once(subject.kind, object.handle);
 }
 
-/// @return nullptr: time is real
+/// @return nullptr if time is real
 VirtualClock* Engine::virtual_clock() const { return node_ != nullptr ? node_->clock.get() : nullptr; }
 
 /// The rest of a wait that has found nothing at first.
@@ -346,16 +346,14 @@ void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t
   if (advice == IdleAdvice::kSpin) return pause_cpu();
   if (sleeper.place != nullptr) sleeper.place->pass();
   if (advice == IdleAdvice::kYield) {
-    yield();
+    pause();
   } else {
     sleep(seen_activity, longest_sleep_ns, &sleeper);
   }
   if (sleeper.place != nullptr) sleeper.place->pass();
 }
 
-void Engine::pause() { yield(); }
-
-void Engine::yield() {
+void Engine::pause() {
   const std::uint64_t before_ns = core_.now_ns();
   sched_yield();
   const std::uint64_t after_ns = core_.now_ns();

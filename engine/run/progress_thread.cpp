@@ -104,6 +104,11 @@ std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine, std::size_
 ProgressThread::~ProgressThread() {
   if (!thread_.joinable()) return;
   ask_to_stop();
+  part();
+}
+
+/// It has ended, or does so now.
+void ProgressThread::part() {
   if (thread_.get_id() == std::this_thread::get_id()) {
     thread_.detach();  // The last thread of the process, which runs its destructors.
   } else {
@@ -126,11 +131,7 @@ bool ProgressThread::stop_until(std::uint64_t deadline_ns) {
     if (monotonic_ns() >= deadline_ns) return false;
     syscall(SYS_futex, &ended_, FUTEX_WAIT_PRIVATE, 0, &look, nullptr, 0);
   }
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();
-  } else {
-    thread_.join();
-  }
+  part();
   return true;
 }
 

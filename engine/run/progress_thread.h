@@ -66,6 +66,7 @@ class ProgressThread {
   void stop_listening();
   bool is_news_on_duty() const;
   void ask_to_stop();
+  void part();
   bool is_left_alone() const;
   bool is_somebody_asleep();
   void wait_for_nudge(std::uint32_t seen, std::int64_t timeout_ns);
