@@ -347,8 +347,8 @@ struct utofu_mrq_notice {
 // Common to all start functions.
 //   vcq_hdl      the local VCQ
 //   rmt_vcq_id   the remote VCQ, with a default path
-//   lcl_stadd, rmt_stadd  judged when the descriptor is carried out: errors come from utofu_poll_tcq and
-//   utofu_poll_mrq.
+//   lcl_stadd, rmt_stadd
+//                judged when the descriptor is carried out: errors come from utofu_poll_tcq and utofu_poll_mrq.
 //                UTOFU_ERR_MRQ_RMT_STADD also tells of an ARMW whose remote address is not aligned
 //   length       bytes, 0 .. max_putget_size (piggyback: max_piggyback_size; piggyback8: 8)
 //   stride       bytes from block to block; num_blocks blocks, 0 does nothing

@@ -17,11 +17,13 @@ Destination to_memory(void* desc, std::size_t* desc_size) {
 }
 
 /// What every request to a peer has; the caller adds what is its own.
-Request request_of(PacketType kind, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t rmt_stadd, std::size_t length,
-                   std::uint64_t edata, unsigned long flags) {
+/// @param local  the local STADD, or a value
+Request request_of(PacketType kind, utofu_vcq_id_t rmt_vcq_id, std::uint64_t local, utofu_stadd_t rmt_stadd,
+                   std::size_t length, std::uint64_t edata, unsigned long flags) {
   Request r;
   r.kind = kind;
   r.remote_vcq_id = rmt_vcq_id;
+  r.local = local;
   r.remote_stadd = rmt_stadd;
   r.length = length;
   r.edata = edata;
@@ -31,21 +33,17 @@ Request request_of(PacketType kind, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t rmt
 
 Request put_of(utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd, std::size_t length,
                std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(PacketType::kTofuPut, rmt_vcq_id, rmt_stadd, length, edata, flags);
-  r.local = lcl_stadd;
-  return r;
+  return request_of(PacketType::kTofuPut, rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags);
 }
 
 Request get_of(utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd, std::size_t length,
                std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(PacketType::kTofuGet, rmt_vcq_id, rmt_stadd, length, edata, flags);
-  r.local = lcl_stadd;
-  return r;
+  return request_of(PacketType::kTofuGet, rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags);
 }
 
 Request piggyback_of(utofu_vcq_id_t rmt_vcq_id, const void* lcl_data, utofu_stadd_t rmt_stadd, std::size_t length,
                      std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(PacketType::kTofuPiggyback, rmt_vcq_id, rmt_stadd, length, edata, flags);
+  Request r = request_of(PacketType::kTofuPiggyback, rmt_vcq_id, 0, rmt_stadd, length, edata, flags);
   r.data = lcl_data;
   r.has_data = true;
   return r;
@@ -53,26 +51,22 @@ Request piggyback_of(utofu_vcq_id_t rmt_vcq_id, const void* lcl_data, utofu_stad
 
 Request piggyback8_of(utofu_vcq_id_t rmt_vcq_id, std::uint64_t lcl_data, utofu_stadd_t rmt_stadd, std::size_t length,
                       std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(PacketType::kTofuPiggyback, rmt_vcq_id, rmt_stadd, length, edata, flags);
-  r.local = lcl_data;
-  return r;
+  return request_of(PacketType::kTofuPiggyback, rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags);
 }
 
 /// @param bytes  4 or 8
 Request armw_of(std::size_t bytes, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op, std::uint64_t op_value,
                 utofu_stadd_t rmt_stadd, std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(PacketType::kTofuArmw, rmt_vcq_id, rmt_stadd, bytes, edata, flags);
+  Request r = request_of(PacketType::kTofuArmw, rmt_vcq_id, op_value, rmt_stadd, bytes, edata, flags);
   r.armw_op = armw_op < UTOFU_ARMW_OP_SWAP ? -1 : static_cast<int>(armw_op);
-  r.local = op_value;
   return r;
 }
 
 /// @param bytes  4 or 8
 Request cswap_of(std::size_t bytes, utofu_vcq_id_t rmt_vcq_id, std::uint64_t old_value, std::uint64_t new_value,
                  utofu_stadd_t rmt_stadd, std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(PacketType::kTofuArmw, rmt_vcq_id, rmt_stadd, bytes, edata, flags);
+  Request r = request_of(PacketType::kTofuArmw, rmt_vcq_id, new_value, rmt_stadd, bytes, edata, flags);
   r.compared = old_value;
-  r.local = new_value;
   return r;
 }
 
