@@ -137,10 +137,54 @@ std::string place_on_hosts(const std::string& hosts, const std::string& agent, p
   return "";
 }
 
-void add_check(CLI::App* app, std::string* check) {
-  app->add_flag("--check", *check,
+/// What the command line asks for.
+struct Wanted {
+  portofu::tools::JobOptions job;
+  std::string hosts;
+  std::string agent;
+  std::vector<std::string> exports;
+  std::string bind;
+  std::string map;
+  int per_node = 0;
+  std::string shape;
+  std::string check;
+};
+
+void add_options(CLI::App* app, Wanted* wanted) {
+  using namespace portofu::tools;
+  app->add_option("-n,--np", wanted->job.size, "Number of processes, 1 to " + std::to_string(kMaxRankCount) + ".")
+      ->option_text("COUNT")
+      ->check(CLI::Range(1, kMaxRankCount));
+  app->add_option("--hosts", wanted->hosts, "Hosts to run on: a list HOST[:COUNT],... or, with a slash, a file.")
+      ->option_text("HOSTS");
+  app->add_option("--agent", wanted->agent,
+                  "Command that runs another on a host; without it, PORTOFU_LAUNCH_AGENT or ssh -x.")
+      ->option_text("COMMAND");
+  app->add_option("-x,--export", wanted->exports, "Variable that ranks on hosts get from here, too; may be repeated.")
+      ->option_text("NAME")
+      ->allow_extra_args(false);
+  app->add_option("--bind", wanted->bind,
+                  "Cores of a rank: share, none, core, l3 or numa; without it, PORTOFU_BIND or share.")
+      ->option_text("WHAT")
+      ->check(CLI::IsMember({"share", "none", "core", "l3", "numa"}));
+  app->add_option("--map", wanted->map, "Where the next rank goes: core, l3 or numa; without it, PORTOFU_MAP or core.")
+      ->option_text("WHERE")
+      ->check(CLI::IsMember({"core", "l3", "numa"}));
+  app->add_option("--per-node", wanted->per_node, "The machine stands for several uTofu nodes with so many ranks each.")
+      ->option_text("COUNT")
+      ->check(CLI::Range(1, kMaxRankCount));
+  app->add_option("--shape", wanted->shape,
+                  "How these nodes are arranged, as 2x3x2: their numbers run along the first side first. "
+                  "Six numbers are X, Y, Z, A, B and C of a torus.")
+      ->option_text("SHAPE");
+  app->add_flag("--check", wanted->check,
                 "Finds what works here by luck; as --check=FILE the findings are in FILE, too, as JSON.")
       ->option_text("[=FILE]");
+  app->add_flag("-l,--label", wanted->job.label, "Writes [RANK] in front of every line of output.");
+  app->add_flag("-v,--verbose", wanted->job.verbose, "Tells when ranks begin and end.");
+  app->add_option("--grace", wanted->job.grace_seconds, "Seconds between SIGTERM and SIGKILL; without it, 5.")
+      ->option_text("SECONDS")
+      ->check(CLI::Range(0, kMaxGraceSeconds));
 }
 
 /// A job on this node. @return exit status
@@ -159,71 +203,43 @@ void open_standard_files() {
   }
 }
 
+/// @return exit status
+int run(Wanted wanted) {
+  portofu::tools::JobOptions& options = wanted.job;
+  if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
+  if (options.command.empty()) return fail("no program");
+  if (options.command.front().starts_with('-')) return fail("there is no option " + options.command.front());
+  const bool is_virtual = wanted.per_node != 0 || !wanted.shape.empty();
+  if (is_virtual && !wanted.hosts.empty())
+    return fail("--per-node and --shape are for one machine, and --hosts names the nodes");
+  if (const std::string wrong = fill_shape(wanted.shape, wanted.per_node, &options.size); !wrong.empty())
+    return fail(wrong);
+  if (!wanted.bind.empty()) setenv("PORTOFU_BIND", wanted.bind.c_str(), 1);
+  if (!wanted.map.empty()) setenv("PORTOFU_MAP", wanted.map.c_str(), 1);
+  if (wanted.per_node != 0) setenv("PORTOFU_PER_NODE", std::to_string(wanted.per_node).c_str(), 1);
+  if (!wanted.shape.empty()) setenv("PORTOFU_SHAPE", wanted.shape.c_str(), 1);
+  if (wanted.hosts.empty()) return run_here(std::move(options), wanted.check);
+  if (!wanted.check.empty())
+    return fail("--check is for one machine: its findings are files there; set PORTOFU_CHECK=1");
+  if (const std::string wrong = place_on_hosts(wanted.hosts, wanted.agent, &options); !wrong.empty())
+    return fail(wrong);
+  options.environment = exported(wanted.exports);
+  return portofu::tools::Job(std::move(options)).run();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace portofu::tools;
   open_standard_files();
   if (argc == 2 && std::string(argv[1]) == kHelperOption) return HostHelper().run();
-  JobOptions options;
-  options.size = 0;
+  Wanted wanted;
+  wanted.job.size = 0;
   CLI::App app;
   app.prefix_command();
-  app.add_option("-n,--np", options.size, "Number of processes, 1 to " + std::to_string(kMaxRankCount) + ".")
-      ->option_text("COUNT")
-      ->check(CLI::Range(1, kMaxRankCount));
-  std::string hosts;
-  std::string agent;
-  std::vector<std::string> exports;
-  app.add_option("--hosts", hosts, "Hosts to run on: a list HOST[:COUNT],... or, with a slash, a file.")
-      ->option_text("HOSTS");
-  app.add_option("--agent", agent, "Command that runs another on a host; without it, PORTOFU_LAUNCH_AGENT or ssh -x.")
-      ->option_text("COMMAND");
-  app.add_option("-x,--export", exports, "Variable that ranks on hosts get from here, too; may be repeated.")
-      ->option_text("NAME")
-      ->allow_extra_args(false);
-  std::string bind;
-  std::string map;
-  app.add_option("--bind", bind, "Cores of a rank: share, none, core, l3 or numa; without it, PORTOFU_BIND or share.")
-      ->option_text("WHAT")
-      ->check(CLI::IsMember({"share", "none", "core", "l3", "numa"}));
-  app.add_option("--map", map, "Where the next rank goes: core, l3 or numa; without it, PORTOFU_MAP or core.")
-      ->option_text("WHERE")
-      ->check(CLI::IsMember({"core", "l3", "numa"}));
-  int per_node = 0;
-  app.add_option("--per-node", per_node, "The machine stands for several uTofu nodes with so many ranks each.")
-      ->option_text("COUNT")
-      ->check(CLI::Range(1, kMaxRankCount));
-  std::string shape;
-  app.add_option("--shape", shape,
-                 "How these nodes are arranged, as 2x3x2: their numbers run along the first side first. Six numbers "
-                 "are X, Y, Z, A, "
-                 "B and C of a torus.")
-      ->option_text("SHAPE");
-  std::string check;
-  add_check(&app, &check);
-  app.add_flag("-l,--label", options.label, "Writes [RANK] in front of every line of output.");
-  app.add_flag("-v,--verbose", options.verbose, "Tells when ranks begin and end.");
-  app.add_option("--grace", options.grace_seconds, "Seconds between SIGTERM and SIGKILL; without it, 5.")
-      ->option_text("SECONDS")
-      ->check(CLI::Range(0, kMaxGraceSeconds));
+  add_options(&app, &wanted);
   const int status = parse_command_line(app, kPage, argc, argv, kLauncherFailed);
   if (status >= 0) return status;
-  options.command = app.remaining();
-  if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
-  if (options.command.empty()) return fail("no program");
-  if (options.command.front().starts_with('-')) return fail("there is no option " + options.command.front());
-  const bool is_virtual = per_node != 0 || !shape.empty();
-  if (is_virtual && !hosts.empty())
-    return fail("--per-node and --shape are for one machine, and --hosts names the nodes");
-  if (const std::string wrong = fill_shape(shape, per_node, &options.size); !wrong.empty()) return fail(wrong);
-  if (!bind.empty()) setenv("PORTOFU_BIND", bind.c_str(), 1);
-  if (!map.empty()) setenv("PORTOFU_MAP", map.c_str(), 1);
-  if (per_node != 0) setenv("PORTOFU_PER_NODE", std::to_string(per_node).c_str(), 1);
-  if (!shape.empty()) setenv("PORTOFU_SHAPE", shape.c_str(), 1);
-  if (hosts.empty()) return run_here(std::move(options), check);
-  if (!check.empty()) return fail("--check is for one machine: its findings are files there; set PORTOFU_CHECK=1");
-  if (const std::string wrong = place_on_hosts(hosts, agent, &options); !wrong.empty()) return fail(wrong);
-  options.environment = exported(exports);
-  return Job(std::move(options)).run();
+  wanted.job.command = app.remaining();
+  return run(std::move(wanted));
 }
