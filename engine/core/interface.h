@@ -190,7 +190,7 @@ struct Interface {
   /// Somebody waits for a message, which may come behind late answers: these are given whatever unexpected messages
   /// take, until they take less.
   bool is_awaited = false;
-  bool is_slept_at = false;  ///< The same as long as he sleeps, where only events wake him.
+  bool is_slept_at = false;  ///< The same while it sleeps, and only events wake it.
 
   bool is_matching() const { return (index & (1u | kFabricInterface)) != 0; }
   bool is_logical() const { return (index & 2u) != 0; }

@@ -21,7 +21,7 @@ OutstandingOperation* OutstandingTable::open(std::uint32_t* operation_id) {
   return &slot.operation;
 }
 
-/// @return false: there is no memory, and nothing has happened
+/// @return false if there is no memory; nothing has happened then
 bool OutstandingTable::add_chunk() try {
   const auto first = static_cast<std::uint32_t>(chunks_.size()) * kChunkSlots;
   const std::size_t slots = first + kChunkSlots;

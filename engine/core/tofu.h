@@ -240,7 +240,7 @@ class Tofu {
 
   template <class Object>
   using Claimed = std::unordered_map<std::uint32_t, std::unique_ptr<Object>>;
-  /// Throws bad_alloc without memory. @return nullptr: another process has the name, or the system refuses it
+  /// Throws bad_alloc without memory. @return nullptr if another process has the name, or the system refuses it
   template <class Object>
   Object* claim_for(std::uint64_t id, Claimed<Object>& objects, std::uint32_t number, std::unique_ptr<Object> made);
 

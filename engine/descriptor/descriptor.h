@@ -65,7 +65,7 @@ struct CountChange {
   std::uint64_t failure;
 };
 
-/// It begins with the packet header that it will become. Whoever posts it fills in what he knows of that: `type`,
+/// It begins with the packet header that it will become. Whoever posts it fills in what is known by then: `type`,
 /// `interface_index`, what is asked for, and where. The initiator completes it when it leaves; `match_bits`,
 /// `sender_id` and `tofu_queue` of uTofu, too.
 struct Descriptor : PacketHeader {

@@ -81,8 +81,7 @@ struct BarrierGate : GateEnds {
   bool is_left_out = false;  ///< By the last setting of its set: what happens to it is nothing to that.
   ProcessId source_process;  ///< Who had `remote_source` when that was asked for first; {0, 0}: it has no answer yet.
   ProcessId target_process;  ///< The same of `remote_target`.
-  bool target_dead =
-      false;  ///< That process is, so the number may be that of another one, which is of another circuit.
+  bool target_dead = false;  ///< That process is dead: another one may have the number, in another circuit.
 
   CountingEvent inputs;            ///< Inputs of all rounds together.
   std::uint64_t round_inputs = 0;  ///< Of the rounds that have passed.
@@ -94,16 +93,16 @@ struct BarrierGate : GateEnds {
 
   std::uint64_t rounds_started = 0;         ///< Start/end gates: whose signal and packet have gone out.
   std::uint64_t rounds_passed = 0;          ///< Whose inputs have been taken.
-  std::uint64_t whole_rounds = kAllRounds;  ///< That it takes part in; those behind fail, because a process is gone.
-  bool owes_end = false;                    ///< That has changed, and nobody else knows yet.
+  std::uint64_t whole_rounds = kAllRounds;  ///< How many it takes part in; later ones fail, because a process is gone.
+  bool owes_end = false;                    ///< `whole_rounds` has changed, and nobody else knows yet.
   std::uint32_t setting = 0;                ///< How its circuit is named to its source; no other one has the number.
   /// Another circuit of this process has ended: what its source says unasked may be of an earlier circuit, too.
   bool asks = false;
   bool doubts = false;            ///< It may have missed what its source has said, and asks once a barrier waits.
-  bool owes_question = false;     ///< It does so now.
-  bool was_asked = false;         ///< So a barrier of another process waits for it.
-  std::uint32_t owes_answer = 0;  ///< To its target, of which that is the setting.
-  std::uint64_t ended_source = kNoGate;      ///< Not of this circuit: who has said that no more comes.
+  bool owes_question = false;     ///< It asks as soon as it can.
+  bool was_asked = false;         ///< A barrier of another process waits for it.
+  std::uint32_t owes_answer = 0;  ///< Setting of its target, which waits for an answer; 0: none.
+  std::uint64_t ended_source = kNoGate;  ///< Who has said that no more comes, and is not its source in this circuit.
   BarrierState state = BarrierState::kIdle;  ///< Start/end gates.
   GateValue result;
 

@@ -164,7 +164,7 @@ void tell_of_end(Core& core, const BarrierGate& gate) {
   BarrierGate* const next = local_target_of(core, gate);
   if (next != nullptr) end_gate(core, *next, next->rounds_passed + next->signals.size() + left);
   // Of the target whom that does not reach nothing follows: it may have been through its last round. Whoever has the
-  // number of a dead one would take it for the end of his own circuit, if we are his source there.
+  // number of a dead one would take it for the end of its own circuit, if we are its source there.
   if (gate.remote_target != BarrierGate::kNoGate && !gate.target_dead)
     send_gate_notice(core, gate, gate.remote_target, rounds_word(0, left));
 }

@@ -17,7 +17,7 @@ namespace portofu {
 // ---- Find ----
 
 /// @param key  region_key or entry_key
-/// @return false: this process does not map it, or the peer has not published it
+/// @return false if this process does not map it, or the peer has not published it
 /// @pre the peer is connected
 inline bool find_direct(const Peer& peer, std::uint64_t key, MappedRegion* region) {
   PeerMemory* const memory = peer.wire->peer_memory();

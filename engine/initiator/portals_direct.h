@@ -18,7 +18,7 @@ struct OwnMemory {
 };
 
 /// Carries out a transfer.
-/// @return false: nothing was done that counts, a packet has to do it
+/// @return false if nothing was done that counts, and a packet has to do it
 /// @pre the peer is connected, and peer.published is there
 bool use_published(Core& core, Interface& ni, Peer& peer, OwnMemory memory, const Descriptor& d);
 

@@ -214,7 +214,8 @@ void hold_memory(MemoryDescriptor& md, MemoryDescriptor* fetched) {
   hold(md);
 }
 
-/// Does a request of which the target need not know. @return false: it is none, or packets have to do it
+/// Does a request of which the target need not know.
+/// @return false if it is no such request, or packets have to do it
 bool use_published_held(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, const Descriptor& d) {
   if (peer.published == nullptr) return false;
   MemoryDescriptor* reply_md = reply_memory(ni, md, d);

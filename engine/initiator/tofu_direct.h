@@ -59,7 +59,7 @@ inline void raise(std::atomic<std::uint64_t>& number, std::uint64_t by = 1) {
   number.store(number.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
-/// A put of data that needs no judgement. @return false: nothing is done, the ordinary way has to do it
+/// A put of data that needs no judgement. @return false if nothing was done, and the ordinary way has to do it
 inline bool put_data_at_once(DirectLane& lane, const DirectCall& call, const std::byte* data) {
   std::byte* const to = lane.find_remote(call.vcq_id, call.stadd, call.bytes, true, call.in_order);
   if (to == nullptr || (call.notices != 0 && !has_room_for_notices(lane, call.notices))) return false;

@@ -170,7 +170,7 @@ bool read_data(const Peer& peer, const Ready& ready, std::byte* target, std::uin
   return true;
 }
 
-/// Sends a request of one packet that has nothing before it. @return false: nothing has happened
+/// Sends a request of one packet that has nothing before it. @return false if nothing has happened
 bool send_at_once(Core& core, Peer& peer, const Ready& ready) {
   Descriptor& d = ready.descriptor;
   const std::uint64_t bytes = ready.length();

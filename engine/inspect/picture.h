@@ -240,7 +240,7 @@ struct ProcessPicture {
   /// The application waits for something that the library has to bring.
   bool is_waiting() const { return polls || !core.sleeps.empty(); }
 
-  /// @return nullptr: it has no such gate
+  /// @return nullptr if it has no such gate
   const GatePicture* find_gate(std::uint64_t gate_id) const;
 
   ProcessId id() const { return {descriptor.nid, descriptor.pid}; }

@@ -16,7 +16,7 @@ std::uint64_t tail_bytes(const MemorySegment& memory, std::uint64_t offset, std:
 }
 
 /// A whole message whose payload is at its sender may be read with others, into a place that is one piece.
-/// @return false: it has to be read now, also because its wire cannot
+/// @return false if it has to be read now, also because its wire cannot put it off
 bool put_off(Core& core, Peer& peer, const Arrival& arrival, const MemorySegment& memory, Payload payload) {
   const bool whole = arrival.header.payload_bytes == arrival.header.length;
   if (!arrival.hooks->may_be_late || !whole || !payload.is_in_memory()) return false;

@@ -57,7 +57,7 @@ void Recorder::pass_probe(const StepRecord& record) {
   }
 }
 
-/// @return false: there is no memory any more, and a step is lost
+/// @return false if there is no memory; a step is lost then
 bool Recorder::turn() {
   const std::span<StepRecord> memory = is_full_ ? std::span<StepRecord>() : memory_.next();
   is_full_ = memory.empty();

@@ -49,7 +49,7 @@ inline void before_frequent_look(NodeGuard guard) {
 inline long call_membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
 /// Lets the threads of this process be on the frequent side of before_rare_look_at_threads. Costs some microseconds;
-/// may be called again. @return false: the kernel has no such thing
+/// may be called again. @return false if the kernel has no such call
 inline bool register_thread_guard() { return call_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0; }
 
 /// Rare side, behind its store: every thread of this process sees the store in its next look, or has said before what
@@ -65,7 +65,7 @@ inline NodeGuard register_node_guard() {
 }
 
 /// The same as before_rare_look_at_threads for all processes that have registered and all that fence.
-/// @return false: the kernel has no such thing, and nobody was made to see anything
+/// @return false if the kernel has no such call; then nobody was made to see anything
 inline bool before_rare_look_at_processes() { return call_membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0; }
 
 }  // namespace portofu

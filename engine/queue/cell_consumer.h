@@ -140,7 +140,8 @@ class CellConsumer {
     return publish_released();
   }
 
-  /// Tells the sender that its operation is complete. @return false: it has not taken enough of the earlier ones
+  /// Tells the sender that its operation is complete. @return false if the sender has not taken enough of the earlier
+  /// ones
   bool acknowledge(std::uint32_t operation_id) {
     if (acks_ - acks_seen_taken_ >= kAckSlots) {
       acks_seen_taken_ = ring_.control->acks_taken.load(std::memory_order_acquire);  // (R5)
@@ -229,7 +230,7 @@ class CellConsumer {
   }
   Taker taker_at(std::uint64_t position) const { return taker_in(cell_at(position)).load(std::memory_order_acquire); }
 
-  /// Takes the last offer back. @return false: the sender may still be writing there; ask again
+  /// Takes the last offer back. @return false if the sender may still be writing there; ask again
   bool take_offer_back() {
     ring_.control->offered.store(0, std::memory_order_seq_cst);  // (R4)
     return ring_.control->placing.load(std::memory_order_seq_cst) == 0;

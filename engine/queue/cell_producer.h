@@ -43,7 +43,7 @@ class CellProducer {
   }
 
   /// The same for a payload of kInlineBytes at most, if there is room as far as is known.
-  /// @return nullptr: claim has to look
+  /// @return nullptr if claim has to look
   std::byte* try_claim_inline(std::uint32_t payload_bytes) {
     PORTOFU_ASSERT(!claimed_);
     return fits(payload_bytes) ? claim_inline(payload_bytes) : nullptr;
@@ -163,7 +163,7 @@ class CellProducer {
   std::uint64_t offered_message() const { return ring_.control->offered.load(std::memory_order_relaxed) - 1; }
 
   /// Begins to write where a message was offered a place; end_placing is to follow.
-  /// @return false: there is no offer. Nothing is to follow
+  /// @return false if there is no offer; then nothing is to follow
   bool begin_placing(Offer* offer) {
     RingControlShared& control = *ring_.control;
     // (R4) Either this sees that the offer was taken back, or the receiver sees that somebody writes.
@@ -195,7 +195,7 @@ class CellProducer {
     taker_of(position).store(placed ? Taker::kPlaced : Taker::kNobody, std::memory_order_release);
   }
 
-  /// The next operation that is complete. @return 0: none is
+  /// The next operation that is complete. @return 0 if none is
   std::uint32_t take_ack() {
     // (R6) acquire: partner is the release in CellConsumer::acknowledge.
     const std::uint64_t found = ring_.control->acks[acks_taken_ % kAckSlots].load(std::memory_order_acquire);

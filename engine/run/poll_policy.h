@@ -94,8 +94,8 @@ class PollPolicy {
     if (!stall_watch_.is_on()) return false;
     return stall_watch_.is_look_due(now_ns, work_cycles_ + starts_ + signs.lane_uses(), lasted_ns);
   }
-  /// A caller leaves to wait at a file descriptor. @return false: it is one that only looks there, as it has shown: it
-  /// was back at once, and nothing had happened
+  /// A caller leaves to wait at a file descriptor. @return false if it only looks there: it was back at once the last
+  /// time, and nothing had happened
   bool is_sleeper(std::uint64_t now_ns) {
     const bool was_away = now_ns - left_ns_ >= kShortestAwayNs;
     only_looks_ = !was_away && (only_looks_ || left_cycles_ == work_cycles_);

@@ -99,7 +99,7 @@ ProcessEngine& process_engine() {
 [[maybe_unused]] const ProcessEngine& made_at_load = process_engine();
 
 /// The process ends, and libfabric after this: what its peers wait for, answers of operations that are over here, too,
-/// has to leave now. Whoever holds the mutex is in the middle of opening or closing, and what he says is lost.
+/// has to leave now. If somebody holds the mutex, it is in the middle of opening or closing: its words are lost.
 void say_last_words() {
   const NoCancellation whole;
   ProcessEngine& own = process_engine();

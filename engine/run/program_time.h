@@ -17,7 +17,7 @@ struct ProgramTime {
 /// The engine's functions. Any thread; async-signal-safe.
 struct ProgramClock {
   ProgramTime (*now)();
-  /// The thread that calls the engine sleeps. @return false: it shall do so really
+  /// The thread that calls the engine sleeps. @return false if it has to sleep in real time
   bool (*sleep)(std::uint64_t length_ns);
   /// The program starts up: time does not begin until it has. Not async-signal-safe.
   void (*start_up)(bool begins);

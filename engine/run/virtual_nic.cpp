@@ -37,7 +37,7 @@ struct Visit {
 };
 
 /// Whoever sees first that time has become virtual, or real, begins an era.
-/// @param is_virtual  asked after the era was read, so that nobody ends an era that he has not seen
+/// @param is_virtual  asked after the era was read, so that nobody ends an era unseen
 template <typename IsVirtual>
 std::uint32_t current_era(IsVirtual is_virtual) {
   for (;;) {

@@ -58,7 +58,7 @@ ProgramTime program_time();
 /// The program starts up, or has, as it says itself: time does not begin meanwhile.
 void start_up_in_virtual_time(bool begins);
 
-/// A thread of the program sleeps, which takes no real time. @return false: time is real for it. Any thread
+/// A thread of the program sleeps, which takes no real time. @return false if time is real for it. Any thread
 bool sleep_in_virtual_time(std::uint64_t length_ns);
 
 /// The program is about to end, as it says itself: from here on time is real for it. What arrives is taken on.

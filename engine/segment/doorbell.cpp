@@ -62,7 +62,7 @@ bool Doorbell::wait(std::uint32_t seen, std::int64_t timeout_ns, int fd, bool* s
   timespec relative{};
   relative.tv_sec = sleep_ns / 1'000'000'000;
   relative.tv_nsec = sleep_ns % 1'000'000'000;
-  // Every outcome (rung, not equal, signal, time over) means the same to the caller, but where he asks: look again.
+  // Every outcome (rung, not equal, signal, time over) means the same to the caller, unless it asks: look again.
   note_signal(syscall(SYS_futex, &shared_.bell, FUTEX_WAIT, seen, &relative, nullptr, 0), signaled);
   return shared_.bell.load(std::memory_order_acquire) != seen;
 }

@@ -9,7 +9,7 @@ namespace portofu {
 
 class Lender {
  public:
-  /// Copies what is at an address of the lender's. @return false: one of the two is not there, or not to be had
+  /// Copies what is at an address of the lender's. @return false if either memory is not mapped, or may not be accessed
   virtual bool read_lent(std::uint64_t address, std::byte* target, std::uint64_t bytes) const = 0;
 
   /// After read_lent has failed: whether it is because the lender is not there any more. One that only does not let

@@ -32,7 +32,7 @@ class NodeDirectory {
   virtual void release(std::uint64_t key) = 0;
 
   /// Lets peers on the node see memory that they may use themselves, or see it no more.
-  /// @return false: they do not see it
+  /// @return false if they do not see it
   virtual bool publish(const PublishedRegion&) { return false; }
   virtual void withdraw(std::uint64_t /*key*/) {}
 

@@ -59,7 +59,7 @@ void send_or_queue(Core& core, Peer& peer, OutgoingMessage& message) {
 }
 
 /// Claims a packet for an answer of one that has nothing before it: it needs no OutgoingMessage.
-/// @return nullptr: it cannot leave now, or so
+/// @return nullptr if it cannot leave now
 std::byte* claim_now(Core& core, Peer& peer, std::uint64_t bytes) {
   if (!may_send_now(core, peer) || !fits_packet(peer, bytes)) return nullptr;
   return peer.wire->claim_answer(*peer.link, static_cast<std::uint32_t>(bytes));
@@ -79,7 +79,7 @@ std::byte* claim_now(Core& core, Peer& peer, std::uint64_t bytes) {
   return header;
 }
 
-/// @return false: it cannot leave now
+/// @return false if it cannot leave now
 [[gnu::always_inline]] inline bool send_now(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data,
                                             std::uint64_t bytes) {
   std::byte* payload = claim_now(core, peer, bytes);
@@ -103,7 +103,7 @@ std::byte* claim_now(Core& core, Peer& peer, std::uint64_t bytes) {
   send_or_queue(core, peer, message);
 }
 
-/// @return false: it cannot leave now, its data cannot be read, or its end is told behind that of another
+/// @return false if it cannot leave now, if its data cannot be read, or if its end is told behind that of another
 bool send_reply_now(Core& core, Peer& peer, const AnswerContent& content, const Arrival& arrival) {
   if (content.ordered && !peer.answers.lent.empty()) return false;
   std::byte* payload = claim_now(core, peer, content.mlength);

@@ -89,7 +89,7 @@ void give(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader&
 
 /// An entry that is to be linked claims the headers that it matches: one if it is use-once, else all.
 /// @param found  the first of them; nullptr: there are none
-/// @return false: they use it up
+/// @return false if they use it up
 [[gnu::noinline]] bool give_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedEntry* found,
                                        ListEntry& entry) {
   const bool use_once = (entry.options & kEntryUseOnce) != 0;
@@ -110,7 +110,7 @@ void give(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader&
   claim_header(core, ni, *ni.portal(request.pt_index), header, claim_of(request, ClaimedBy::kUseOnce));
 }
 
-/// Its owner takes a linked entry out of its list. @return false: some peer is using it
+/// Its owner takes a linked entry out of its list. @return false if some peer is using it
 bool leave_list(Core& core, Interface& ni, ListEntry& entry) {
   PortalTableEntry& portal = *ni.portal(entry.pt_index);
   if (portal.publications != 0 && !take_back(core, ni, portal, entry)) return false;

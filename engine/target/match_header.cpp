@@ -32,7 +32,7 @@ bool keep_header(Interface& ni, PortalTableEntry& portal, Arrival& arrival) {
 }
 
 /// Memory for a message whose entry has none.
-/// @return false: there is none
+/// @return false if there is none
 bool give_memory(Interface& ni, const PacketHeader& header, std::byte** memory) {
   *memory = header.length != 0 ? ni.message_memory.take(header.length) : nullptr;
   return *memory != nullptr || header.length == 0;
@@ -58,7 +58,7 @@ void note_placement(const Arrival& arrival) {
 
 /// Takes what a message needs beside the entry that it matched: a place for its header, room for its events, memory.
 /// @param memory  for its data, if the entry has none
-/// @return false: one of them is used up, and none is taken
+/// @return false if one of them is used up; then none is taken
 bool reserve(Interface& ni, PortalTableEntry& portal, Arrival& arrival, std::byte** memory) {
   const ListEntry& entry = *arrival.entry;
   const bool keeps = keeps_header(entry, arrival.list);

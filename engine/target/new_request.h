@@ -11,7 +11,7 @@ namespace portofu {
 inline constexpr std::uint32_t kMostWaitingAnswers = 65'536;
 
 /// Looks at the header of a request, and ends what is still arriving of the one before: its sender has lost count.
-/// @return false: it is refused, and counted
+/// @return false if it is refused; the refusal is counted
 [[gnu::always_inline]] inline bool is_taken_in(Core& core, Peer& peer, const PacketHeader& header) {
   if (peer.request_stream.mode != ArrivalMode::kIdle) {
     core.counters.add(Counter::kPacketsRefusedMalformed);

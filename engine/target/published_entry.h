@@ -30,7 +30,7 @@ void withdraw_entries(Core& core, const Interface& ni, PortalTableEntry& portal)
 void end_visits(Core& core, const Interface& ni, PortalTableEntry& portal);
 
 /// The entry is about to be unlinked: withdraws it, if it is published.
-/// @return false: a peer is still using it
+/// @return false if a peer is still using it
 bool take_back(Core& core, const Interface& ni, PortalTableEntry& portal, ListEntry& entry);
 
 }  // namespace portofu

@@ -124,7 +124,7 @@ AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, 
 }
 
 /// Tells the initiator that all is done as it was asked for, if it is, and the wire can say that without a packet.
-/// @return false: nobody was told
+/// @return false if nobody was told
 [[gnu::always_inline]] inline bool acknowledge_as_asked(Core& core, const Peer& peer, const PacketHeader& header,
                                                         std::uint64_t mlength, std::uint64_t offset) {
   if (mlength != header.length || offset != header.remote_offset) return false;
@@ -142,7 +142,7 @@ AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, 
 /// A whole put of the priority list has its data in place: tells so before its event is written, because its initiator
 /// may wait for that. Whoever holds the duty is the only one who could find that the event is not there yet. A count
 /// can be seen without the duty, so it comes first.
-/// @return false: it is to be answered when all is done
+/// @return false if it has to be answered later, when all is done
 [[gnu::noinline]] bool acknowledge_early(Core& core, const Peer& peer, const PacketHeader& header,
                                          const ListEntry& entry, std::uint64_t mlength, std::uint64_t offset) {
   if ((entry.options & (kEntryAckDisable | kEntryEventCtComm)) != 0 || entry.publication != Publication::kNever)
@@ -236,7 +236,7 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
 
 /// A put that lies whole in its packet and matches in the priority list is over before the next packet: it goes through
 /// the same steps as any other, and needs no state. Most puts are such ones.
-/// @return false: it is no such one, or something has to be refused. Nothing was done
+/// @return false if it is no such put, or something has to be refused; nothing was done
 [[gnu::always_inline]] inline bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header,
                                                      Payload payload) {
   constexpr PacketType kType = PacketType::kPut;

@@ -20,7 +20,7 @@ namespace {
 /// Notices that wait behind gets of a peer that does not take their data; those that follow do not wait.
 constexpr std::size_t kMostHeldNotices = 131072;
 
-/// The VCQ that a request is for. @return nullptr: there is none
+/// The VCQ that a request is for. @return nullptr if there is none
 VirtualControlQueue* vcq_of(const Core& core, const PacketHeader& header) {
   return core.tofu != nullptr ? core.tofu->vcq_of_number(header.tofu_queue) : nullptr;
 }

@@ -23,7 +23,7 @@ std::vector<std::vector<int>> roomy_neighbourhoods(const std::vector<int>& cpus,
 
 /// The NUMA node of all given CPUs, on a machine with several.
 /// @param cpus  ascending
-/// @return -1: they are of several, or the machine has one
+/// @return -1 if they are of several, or if the machine has one only
 int only_node_of(const std::vector<int>& cpus, const std::string& directory = kSystemDirectory);
 
 /// Memory for these pages is taken from that node from now on, whoever touches them first, in any process if they are

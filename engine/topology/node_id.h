@@ -53,7 +53,7 @@ std::uint64_t node_identity();
 
 /// Tells networks of one machine apart (network_namespaces(7)), each of which may have the same addresses: the same
 /// number in all processes that are in one.
-/// @return 0: not known
+/// @return 0 if it is not known
 std::uint64_t network_identity();
 
 /// Finds this node's ID. One line is logged if the named interface has no address; the choice is then made as if none

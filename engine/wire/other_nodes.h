@@ -20,13 +20,13 @@ class OtherNodes {
   /// lead to who has the PID. What the process has sent may still be on its way.
   virtual void end_life(ProcessId process, std::uint64_t life) = 0;
 
-  /// Somebody begins to wait for a link to the peer, and calls connect. That nobody was there before, for whomever that
-  /// was found out, is no answer for him: somebody may have begun since.
+  /// Somebody begins to wait for a link to the peer, and calls connect. That nobody was there when it
+  /// was asked earlier is no answer then: somebody may have begun since.
   virtual void ask_anew(ProcessId peer) = 0;
 
   /// What a sleeping engine has to wait at beside its doorbell: readable when has_packets would find something. To be
   /// asked for after has_packets was false.
-  /// @return -1: nothing is open yet
+  /// @return -1 if nothing is open yet
   virtual int wait_fd() const = 0;
 
   /// When somebody has to look at the latest (peek, has_packets) though nothing arrives, by the clock of the engine.

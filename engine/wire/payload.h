@@ -37,7 +37,7 @@ class Payload {
   /// The rest behind the first `bytes`.
   Payload behind(std::uint64_t bytes) const { return is_placed() ? *this : Payload{at_ + bytes, sender_}; }
 
-  /// Copies bytes that are in the sender's memory. @return false: one of the two is not there, or not to be had
+  /// Copies bytes that are in the sender's memory. @return false if either memory is not mapped, or may not be accessed
   bool read_to(std::byte* target, std::uint64_t bytes) const {
     return sender_->read_lent(reinterpret_cast<std::uintptr_t>(at_), target, bytes);
   }

@@ -106,7 +106,7 @@ constexpr std::uint64_t choose_share(bool is_alone, bool goes_both_ways) {
 }
 
 /// Whether the kernel writes a put that tells its target nothing.
-/// @param is_polled  somebody looks at the ring all the time: for him a packet is quicker than a system call
+/// @param is_polled  somebody looks at the ring all the time, for whom a packet is quicker than a system call
 constexpr bool kernel_writes(std::uint64_t bytes, bool is_polled) {
   return !is_polled || bytes >= kKernelWriteFromBytes;
 }

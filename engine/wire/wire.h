@@ -187,10 +187,10 @@ class Wire {
   /// all the same makes it lose its link to us.
   virtual void give_up(ProcessId peer) = 0;
 
-  /// False: take_closed_source would find nothing.
+  /// A cheap check beforehand: false if take_closed_source would find nothing.
   bool may_have_closed_source() const { return closed_sources_ != 0; }
 
-  /// True: peek would find nothing, and has nothing to do.
+  /// The same of peek: true if it would find nothing, and has nothing to do.
   bool is_silent() const { return silent_; }
 
  protected:

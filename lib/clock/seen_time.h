@@ -57,14 +57,14 @@ int real_clock(clockid_t clock, timespec* time);
 /// What a caller sees of a clock, as clock_gettime says it.
 int show(const void* caller, clockid_t clock, timespec* time);
 
-/// Lets virtual time pass. @return false: it shall sleep really
+/// Lets virtual time pass. @return false if the caller has to sleep in real time
 bool has_slept(const void* caller, std::uint64_t length_ns);
 
 /// A thread has really slept, or waited in vain: so much time passes for it.
 void let_pass(const void* caller, std::uint64_t length_ns);
 
 /// How far away a moment of a clock is for a caller: nothing, if it has come.
-/// @return false: for it, that clock is real, or the moment is none
+/// @return false if that clock is real for the caller, or the moment is not valid
 bool distance_to(const void* caller, clockid_t clock, const timespec* moment, std::uint64_t* length_ns);
 
 /// The moment of the same clock, real, that is so far away.

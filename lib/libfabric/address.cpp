@@ -53,7 +53,7 @@ bool parse_pid(const char* service, std::uint32_t* pid) {
 }
 
 /// Splits an address in the format FI_ADDR_STR: "fi_sockaddr_in://[host][:[port][/fields][?keys]]".
-/// @return false: it is none of the formats that there are
+/// @return false if it has none of the known formats
 bool take_apart(std::string_view text, std::string* host, std::string* port) {
   constexpr std::array<std::string_view, 2> kFormats = {"fi_sockaddr_in://", "fi_sockaddr://"};
   const auto* format = std::ranges::find_if(kFormats, [&](std::string_view known) { return text.starts_with(known); });

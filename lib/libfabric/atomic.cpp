@@ -52,7 +52,7 @@ struct Pieces {
   std::size_t count = 0;
   std::uint64_t items = 0;
 
-  /// @return false: too many pieces
+  /// @return false if there are too many pieces
   bool fill(const fi_ioc* from, std::size_t from_count, std::size_t item_bytes) {
     if (from_count > kMostPieces || (from_count != 0 && from == nullptr)) return false;
     for (std::size_t i = 0; i < from_count; ++i) {
@@ -71,7 +71,7 @@ struct Operands {
   std::uint64_t remote_items = 0;
   std::size_t remote_pieces = 0;  ///< That are not empty.
 
-  /// @return false: too many pieces, or an atomic on a receive in several
+  /// @return false if there are too many pieces, or it is an atomic on a receive in several
   bool fill_remote(const fi_msg_atomic& msg, bool tagged) {
     if (msg.rma_iov == nullptr || msg.rma_iov_count > (tagged ? 1 : kMostRemotePieces)) return false;
     for (std::size_t i = 0; i < msg.rma_iov_count; ++i) {

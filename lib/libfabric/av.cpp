@@ -62,7 +62,7 @@ struct Results {
   void* context;
 };
 
-/// What insertions may be told. Who gives an address a name of his own (FI_AV_USER_ID) would wait for that name.
+/// What insertions may be told. A program that names an address itself (FI_AV_USER_ID) would wait for that name.
 constexpr std::uint64_t kInsertFlags = FI_MORE | FI_SYNC_ERR | FI_NUMERICHOST;
 
 int insert_all(AddressVector& av, const std::vector<Address>& addresses, const Results& results) {

@@ -46,7 +46,8 @@ inline bool is_mark_due(Credit& credit, std::uint64_t length) {
   return credit.bytes >= kMarkBytes;
 }
 
-/// Makes the next mark, but for its target; whoever sends it counts it. @return false: no memory, so it does without
+/// Makes the next mark, but for its target; whoever sends it counts it. @return false if there is no memory; it does
+/// without then
 bool make_mark(Core& core, Credit& credit, Descriptor* mark);
 
 /// The slow half of note_vain_look.

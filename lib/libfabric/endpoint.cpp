@@ -419,7 +419,7 @@ int open_receive(fid_ep* parent, int index, fi_rx_attr* attr, fid_ep** opened, v
 }
 
 /// Contexts of a kind that a scalable endpoint has: none, where it uses a shared one. @param wanted  0: not specified
-/// @return false: so many there are not
+/// @return false if there are not so many
 bool count_contexts(std::size_t wanted, Contexts* contexts) {
   const std::size_t count = wanted == FI_SHARED_CONTEXT ? 0 : std::max<std::size_t>(wanted, 1);
   contexts->count = static_cast<std::uint32_t>(std::min<std::size_t>(count, kMaxEndpoints));

@@ -51,7 +51,7 @@ bool take_all(Core& core, std::uint16_t pt_index, std::uint32_t way) {
   return append_entry(core, interface_of(core), std::move(request), &handle) == Status::kOk;
 }
 
-/// On duty. @return false: no memory
+/// On duty. @return false if there is no memory
 bool open_portal(Core& core, const Receive& rx, PortalUse use) {
   const bool keeps = use == PortalUse::kTagged || use == PortalUse::kMessage;
   // Its messages go to a shared context, or there is no call that receives them.

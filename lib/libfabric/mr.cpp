@@ -50,7 +50,7 @@ void enable(Core& core, MemoryRegion& region) {
   region.enabled = true;
 }
 
-/// Who is in the middle of an access ends it soon, unless he has been stopped there. What is in use then stays.
+/// A peer in the middle of an access ends it soon, unless it has been stopped there. What is in use then stays.
 /// @return whether nothing is
 bool close_entries(Engine& engine, std::vector<MemoryRegion::Entry>& entries) {
   auto is_over = [&](Core& core) {

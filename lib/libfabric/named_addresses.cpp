@@ -25,7 +25,7 @@ constexpr std::uint64_t kMostCount = std::uint64_t{1} << 24;
 using Words = std::array<std::atomic<std::uint64_t>, 2>;
 static_assert(sizeof(Words) == sizeof(Address) && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// How the names of all files of this user begin. The kernel makes them his whose rights count.
+/// How the names of all files of this user begin. Their owner is the effective user.
 std::string prefix() { return "portofu-av-" + std::to_string(geteuid()) + "-"; }
 
 /// Names of files may hold anything but slashes.
@@ -56,7 +56,7 @@ std::uint64_t process_word(const Address& address) { return std::uint64_t{addres
 constexpr std::uint64_t kBytesOfOne = sizeof(Words) + sizeof(fi_addr_t);
 
 /// Opens the file and says by a lock that it is in use, so that the last user, or the first after users that died,
-/// knows what he is. What is left of the dead may hold anything, and is not there.
+/// knows that it is. What is left of the dead may hold anything, and is not there.
 /// @param bytes  of a new one; 0: it has to be there
 /// @return -1, with the reason in `error`
 int open_in_use(const std::string& path, off_t bytes, int* error) {

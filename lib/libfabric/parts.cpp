@@ -65,7 +65,7 @@ void free_gate(Interface& ni, const Gate& gate) {
   if (gate.ct_handle != 0) ni.cts.free(gate.ct_handle);
 }
 
-/// On duty. Throws bad_alloc without memory. @return false: there is no counter or no queue left
+/// On duty. Throws bad_alloc without memory. @return false if there is no counter or no queue left
 bool make_gate(Interface& ni, Domain& domain, Gate& gate) {
   const std::size_t room = std::bit_ceil(domain.gates.size() + 1);  // Who leaves a gate later needs no memory.
   domain.idle_gates.reserve(room);
@@ -78,7 +78,7 @@ bool make_gate(Interface& ni, Domain& domain, Gate& gate) {
   return true;
 }
 
-/// On duty. Throws bad_alloc without memory. @return nullptr: there is no counter or no queue left
+/// On duty. Throws bad_alloc without memory. @return nullptr if there is no counter or no queue left
 Gate* add_gate(Interface& ni, Domain& domain) {
   auto made = std::make_unique<Gate>();
   Gate* const gate = made.get();
@@ -92,7 +92,7 @@ Gate* add_gate(Interface& ni, Domain& domain) {
   return nullptr;
 }
 
-/// On duty: takes a gate that nothing counts at any more. @return nullptr: there is none
+/// On duty: takes a gate that nothing counts at any more. @return nullptr if there is none
 Gate* take_idle(const Core& core, Domain& domain) {
   const auto is_over = [&core](const Gate* gate) { return gate->counter(core).reached() >= gate->parts; };
   std::vector<Gate*>& list = domain.idle_gates.empty() ? domain.left_gates : domain.idle_gates;
@@ -104,7 +104,7 @@ Gate* take_idle(const Core& core, Domain& domain) {
   return gate;
 }
 
-/// On duty. Throws bad_alloc without memory. @return nullptr: there is no gate
+/// On duty. Throws bad_alloc without memory. @return nullptr if there is no gate
 Gate* open_gate(Core& core, Domain& domain) {
   Gate* gate = take_idle(core, domain);
   if (gate == nullptr) gate = add_gate(interface_of(core), domain);

@@ -14,7 +14,7 @@ WordKind receive_kind_of(const ReceiveCall& call) {
 }
 void* word_of(const ReceiveCall& call) { return make_word(receive_kind_of(call), call.msg.context); }
 
-/// On duty. @return false: the source is nobody
+/// On duty. @return false if the source is nobody
 bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* criteria) {
   *criteria = {.match_bits = call.msg.tag, .ignore_bits = call.msg.ignore, .any_nid = true, .any_pid = true};
   if (!rx.directed || call.msg.addr == FI_ADDR_UNSPEC) return true;

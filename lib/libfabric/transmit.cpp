@@ -32,7 +32,8 @@ AckRequest ack_for(MdUse use) {
                                                                                   : AckRequest::kFull;
 }
 
-/// On duty: a memory descriptor for several pieces, or for what is told otherwise than all else. @return nullptr: none
+/// On duty: a memory descriptor for several pieces, or for what is told otherwise than all else. @return nullptr if
+/// there is none
 MemoryDescriptor* own_memory(Interface& ni, const MemoryDescriptor& like, const TransmitCall& call) {
   Handle handle = 0;
   MemoryDescriptor* md = ni.mds.allocate(&handle);
@@ -56,7 +57,7 @@ bool is_plain(const TransmitCall& call, MdUse use) {
   return call.counts && call.deferral.completion == 0 && call.deferral.owner == nullptr && !copied;
 }
 
-/// On duty: a memory descriptor of its own for some memory. @return nullptr: none
+/// On duty: a memory descriptor of its own for some memory. @return nullptr if there is none
 /// @param offset  as in memory_of
 [[gnu::noinline]] MemoryDescriptor* describe_memory(Interface& ni, const MemoryDescriptor& like,
                                                     const TransmitCall& call, std::uint64_t* offset) {
@@ -84,7 +85,7 @@ bool is_plain(const TransmitCall& call, MdUse use) {
   return describe_memory(ni, whole, call, offset);
 }
 
-/// On duty. @return false: there is no memory descriptor left
+/// On duty. @return false if there is no memory descriptor left
 [[gnu::always_inline]] inline bool name_memory(Interface& ni, const Transmit& tx, const TransmitCall& call, MdUse use,
                                                Descriptor& d) {
   const bool fetching = is_fetching(d.type);
@@ -106,7 +107,7 @@ bool has_room(Core& core, const Descriptor& d) {
   return core.peer(d.portals.target).requests.waiting.size() < kTransmitSize;
 }
 
-/// On duty. @return false: the address is nobody's
+/// On duty. @return false if the address is nobody's
 [[gnu::always_inline]] inline bool name_target(const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   std::uint32_t context = 0;
   const Address* address = tx.av->find(call.target, &context);
@@ -127,7 +128,7 @@ void post(Engine& engine, Core& core, Descriptor& d) {
 }
 
 /// On duty: the descriptor says whose it is, how it is to be told of, and where its memory is.
-/// @return false: there is no memory descriptor left
+/// @return false if there is no memory descriptor left
 [[gnu::always_inline]] inline bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   const MdUse use = md_use_of(call, d.type);
   d.interface_index = kFabricInterface;
@@ -180,7 +181,7 @@ bool is_injected_later(const TransmitCall& call, PacketType type) {
   return (call.flags & FI_INJECT) != 0 && call.deferral.owner == nullptr && type != PacketType::kGet;
 }
 
-/// On duty. @return false: the memory is not there
+/// On duty. @return false if the memory is not mapped
 bool copy_injected(TransmitCall& call, std::uint64_t length, std::vector<std::byte>& copy, iovec& piece) {
   MemorySegment source;
   source.describe(call.pieces, call.piece_count);

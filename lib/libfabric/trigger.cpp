@@ -16,7 +16,7 @@
 namespace portofu::fabric {
 namespace {
 
-/// A counter that work will change. @return 0: none
+/// A counter that work will change. @return 0 if there is none
 Handle name_changed(fid_cntr* fid) {
   if (fid == nullptr) return 0;
   auto& cntr = *object_of<CounterFid>(fid);
@@ -188,7 +188,7 @@ void take_out_wherever(Core& core, const Endpoint& ep, Which&& which) {
   }
 }
 
-/// On duty: takes an operation in parts out. @return false: some part has started; one cannot take half of it back
+/// On duty: takes an operation in parts out. @return false if some part has started: one cannot take half of it back
 bool take_whole_out(Core& core, const Endpoint& ep, const Gate& gate) {
   std::uint64_t waiting = 0;
   take_out_wherever(core, ep, [&](const TriggeredOperation& operation) {

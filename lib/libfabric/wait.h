@@ -22,7 +22,7 @@ class ConditionBridge {
   ConditionBridge& operator=(const ConditionBridge&) = delete;
 
   /// @param fd      an eventfd, or an epoll set of some
-  /// @return false: there is no thread to be had
+  /// @return false if no thread can be made
   bool start(int fd, bool is_set);
   fi_mutex_cond names() { return {&mutex_, &condition_}; }
 

@@ -274,8 +274,8 @@ void uct_utofu_ep_op_ended(uct_utofu_ep_t* ep, uint64_t number, ucs_status_t sta
   }
 }
 
-/* What was put, got and changed tells its own end. Messages do not: an operation behind them does. Who cancels is not
- * asked to wait for a peer that has not even made a ring, but for what reaches memory of the user he has to. */
+/* What was put, got and changed tells its own end. Messages do not: an operation behind them does. A flush that
+ * cancels does not wait for a peer that has not even made a ring, but for what reaches memory of the user it has to. */
 ucs_status_t uct_utofu_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t* comp) {
   uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
   uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);

@@ -458,8 +458,8 @@ static inline unsigned uct_utofu_peer_free_slots(const uct_utofu_peer_t* peer) {
   return peer->tx_slots - (uint16_t)(peer->tx_sent - peer->tx_handled);
 }
 
-/* Takes a count of messages that the peer has handled, unless it is an older one: a record has the newest, also for who
- * reads it before he takes messages that were sent earlier. */
+/* Takes a count of messages that the peer has handled, unless it is an older one: a record has the newest, also if
+ * it is read before messages that were sent earlier. */
 static inline void uct_utofu_peer_take_handled(uct_utofu_peer_t* peer, uint16_t handled) {
   const uint16_t more = handled - peer->tx_handled, most = peer->tx_sent - peer->tx_handled;
   if (more <= most && peer->tx == UCT_UTOFU_TX_READY) {

@@ -96,7 +96,7 @@ int uct_utofu_keep_one(uct_utofu_iface_t* iface) {
     return 1;
   }
   if (!can_keep(iface)) {
-    return 1; /* Whoever asked goes on, and takes it himself. */
+    return 1; /* Whoever asked goes on, and takes it. */
   }
   const int rc = poll_rails(iface, &notice);
   if (rc == UTOFU_ERR_NOT_FOUND) {

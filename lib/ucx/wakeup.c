@@ -1,7 +1,7 @@
 /* Wake-up by a descriptor. uTofu has none to wait for, so a thread of the process looks into the queues of interfaces
  * that are armed, and signals. It handles nothing: what it finds is kept for the progress of the interface.
  *
- * An armed interface belongs to the thread, while it looks. Everybody else takes the interface back before he touches
+ * An armed interface belongs to the thread, while it looks. Everybody else takes the interface back before touching
  * its VCQ (uct_utofu_own). Whoever posts something while it is armed signals, because nobody would look for its end. */
 #include "iface.h"
 

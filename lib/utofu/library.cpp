@@ -32,7 +32,7 @@ void forget_lanes() {
   }
 }
 
-/// The same while other threads may be inside one. @return false: one does not come out
+/// The same while other threads may be inside one. @return false if one of them does not come out
 bool leave_lanes() {
   std::vector<const LaneSeat*> users;
   for (LaneDoor& door : doors) {

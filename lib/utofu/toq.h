@@ -24,7 +24,7 @@ struct Request {
   std::uint64_t compared = 0;
 };
 
-/// The engine's name of an operation of an ARMW. @return false: the guide has none such
+/// The engine's name of an operation of an ARMW. @return false if the guide has no such operation
 constexpr bool find_operation(int armw_op, AtomicOperation* operation) {
   switch (armw_op) {
     case UTOFU_ARMW_OP_SWAP: *operation = AtomicOperation::kSwap; return true;

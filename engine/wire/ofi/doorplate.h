@@ -62,7 +62,7 @@ class Doorplate {
   /// Knocks at another one. If nobody is there, take_absent says so, some time after.
   void knock(std::uint32_t nid, std::uint16_t port, Knock content = {});
 
-  /// @return false if it is not known of anybody else that he is not there
+  /// @return false if there is no more news of that kind
   bool take_absent(Absent* absent);
 
   /// Sends a letter; it may be lost.

@@ -126,7 +126,7 @@ class FabricEndpoint {
   /// Nobody can read it any more, be a fetch under way or not.
   void hide(const ExposedMemory& exposed);
 
-  /// @return nullptr: kMostFetches are in use
+  /// @return nullptr if kMostFetches are in use
   FetchBuffer* take_fetch_buffer();
   void give_fetch_buffer(FetchBuffer* buffer) { free_fetches_.push_back(buffer); }
 

@@ -65,7 +65,7 @@ void OfiWire::begin_fetches() {
   }
 }
 
-/// @return false: no more can begin now; `source` may have failed
+/// @return false if no more can begin now; `source` may have failed
 bool OfiWire::begin_fetch(OfiSource& source, OfiArrival& arrival) {
   FetchBuffer* const buffer = endpoint_->take_fetch_buffer();
   if (buffer == nullptr) return false;  // One that comes back makes progress.

@@ -153,8 +153,8 @@ OfiPeer* OfiWire::authenticate(const FabricEvent& event, const OfiEnvelope& head
     return refused(Counter::kPacketsRefusedSource);
   }
   OfiPeer* peer = find_peer(id);
-  // The fabric names senders whose address it was told; whoever is new begins with a hello,
-  // unless he knows a former life of ours, for which he would wait for ever.
+  // The fabric names senders whose address it was told. A new one begins with a hello, unless it knows a former life of
+  // ours, for which it would wait for ever.
   if (peer != nullptr) return event.source == peer->address ? peer : refused(Counter::kPacketsRefusedSource);
   if (event.source != FI_ADDR_NOTAVAIL || !awaits_answer(head.kind)) return refused(Counter::kPacketsRefusedSource);
   peer = make_peer(id);

@@ -41,10 +41,10 @@ struct OfiOptions : FabricOptions {
 /// Packets of one link that may be under way.
 inline constexpr std::uint64_t kOfiWindowPackets = 64;
 
-/// For whom the fabric takes nothing, for so long, is gone, whatever his kernel says.
+/// A peer whose sends stall for so long is declared dead, whatever its kernel reports.
 inline constexpr std::uint64_t kOfiStuckNs = 10'000'000'000;
 
-/// For so long this process tries to get what it lacks itself, or waits for a peer who says that he does.
+/// For so long this process tries to get what it lacks, or waits for a peer that says it lacks something.
 inline constexpr std::uint64_t kOfiShortNs = 1'000'000'000;
 
 class OfiWire final : public Wire, public Loans, public OtherNodes, public SocketKeeper {

@@ -48,10 +48,10 @@ class DatagramEndpoint {
   virtual std::uint64_t now_ns() const = 0;
 
   /// What a sleeping engine has to wait at: readable when has_datagrams would be true, provided that may_sleep was.
-  /// @return -1: there is nothing of the kind
+  /// @return -1 if there is none
   virtual int wait_fd() const { return -1; }
 
-  /// For the thread that is about to sleep, after has_datagrams was false. @return false: look once more
+  /// For the thread that is about to sleep, after has_datagrams was false. @return false if it has to look once more
   virtual bool may_sleep() { return true; }
 
   /// Nothing is sent or received any more, because the process ends or this is a forked child.

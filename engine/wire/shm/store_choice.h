@@ -23,7 +23,7 @@ namespace portofu {
 /// Of one link. Used by the thread on duty.
 class StoreChoice {
  public:
-  /// Chooses for the next chunk. @return true: streaming stores
+  /// Chooses for the next chunk. @return true for streaming stores
   bool choose() {
     ++chosen_;
     trial_ = false;

@@ -24,7 +24,7 @@ class WayChoice {
     std::uint64_t kernel = 0;
   };
 
-  /// Chooses for a payload that goes now. @return true: the kernel
+  /// Chooses for a payload that goes now. @return true for the kernel
   bool choose(const Costs& costs, const Loan& loan) {
     const std::uint32_t period = trial_period(costs);
     const bool trial = is_trial(costs, period);

@@ -40,7 +40,7 @@ constexpr std::uint32_t kLooksOfDoubling = 8;
 /// such a wait, so that it is not found later.
 constexpr std::uint64_t kLeastWaitPs = 20'000;
 /// Reads of the clock since the last call that cost nothing. Each further one costs that part of the time since then,
-/// and no more than that, so that who waits by the clock waits hardly longer than he wants. But who waits for seconds
+/// and no more than that, so that who waits by the clock waits hardly too long. But who waits for seconds
 /// would read it some ten million times then, so each costs a small part of it at least.
 constexpr std::uint32_t kFreeReads = 64;
 constexpr std::uint64_t kPartOfRead = 1024;
@@ -359,7 +359,7 @@ std::uint64_t VirtualClock::read(bool in_call) {
 
 /// Whoever sleeps before its first turn, or reads the clock again and again, and has sent something, waits for that
 /// turn: it may wait for an answer so. So does who has slept or read so often that it waits for others, it seems.
-/// @return false: it goes on in real time
+/// @return false if it goes on in real time
 bool VirtualClock::wait_for_first_turn() {
   if (!is_caller() || in_turn_change_ || left_ || starting_up_) return false;
   looks_count_ = looks_count_ || early_looks_ >= kEarlyLooks || reads_ > kEarlyReads;

@@ -43,7 +43,8 @@ class VirtualClock {
   /// A call has looked for something and found it. On duty, too.
   void find();
 
-  /// A call waits until something arrives. @param deadline_ps  kNeverPs: ever. @return false: it is as late as that
+  /// A call waits until something arrives. @param deadline_ps  kNeverPs: ever. @return false if that time has come
+  /// first
   bool wait(std::uint64_t deadline_ps);
 
   /// The clock of the application.
@@ -72,7 +73,7 @@ class VirtualClock {
   bool stands() const;
 
   /// Lets that time pass, or as much as a look in vain, so that who sleeps again and again for no time comes to an end.
-  /// @return false: not for this thread, which does not call, or not yet
+  /// @return false if time is real for this thread, because it does not call, or not yet
   bool sleep(std::uint64_t length_ps);
 
   /// Lets all that was sent arrive, and leaves virtual time for good. Returns at once if it was left before.
@@ -106,7 +107,7 @@ class VirtualClock {
   // ---- The NIC
 
   /// Waits until something is to be taken. @param timeout_ns  at most so long; negative: ever
-  /// @return false: nothing is
+  /// @return false if nothing is
   bool wait_for_delivery(VirtualDelivery* delivery, std::int64_t timeout_ns);
   void delivered();
   /// Whether the process that has sent this has left, or has ended.

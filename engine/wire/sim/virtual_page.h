@@ -169,7 +169,7 @@ inline VirtualPage* virtual_page(VirtualHeader* header, std::uint32_t rank) {
 }
 
 /// Sleeps while the word is as seen; ends for no reason, too. @param timeout_ns  negative: ever
-/// @return false: it has slept for so long
+/// @return false if the time is over
 bool virtual_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t timeout_ns);
 void virtual_wake(std::atomic<std::uint32_t>& word);
 

@@ -232,7 +232,7 @@ void Job::obey(const PmiOutcome& outcome) {
   if (outcome.ends_job) end_all(outcome.exit_status, outcome.complaint);
 }
 
-/// Hears signals until whoever reads our output takes some. A job that was asked to end waits for him as long as for
+/// Hears signals until whoever reads our output takes some. A job that was asked to end waits for that as long as for
 /// its ranks.
 /// @return false if it waits no longer
 bool Job::wait_for_room(int fd) {

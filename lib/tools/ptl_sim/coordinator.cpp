@@ -116,7 +116,7 @@ bool Coordinator::has_all_ended() const {
   return std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.ended.load(); });
 }
 
-/// @return false: nothing has come within that time
+/// @return false if nothing has come within that time
 bool Coordinator::wait_for_news(std::uint64_t timeout_ns) {
   auto& bell = time_.header().bell;
   if (bell.load() == seen_bell_) futex_wait(bell, seen_bell_, timeout_ns);
@@ -210,7 +210,7 @@ bool Coordinator::look_at_all() {
   return !places_.empty();
 }
 
-/// Lets the earliest thing happen. @return false: there is none
+/// Lets the earliest thing happen. @return false if there is none
 bool Coordinator::step() {
   const bool has_rank = !places_.empty();
   if (!happenings_.empty() && (!has_rank || happenings_.top().time_ps <= places_.begin()->first)) {

@@ -165,7 +165,7 @@ void Coordinator::depart(const Happening& departure) {
 
 /// Lets the NIC of a rank take something, and waits until it has.
 /// @param life  of the process that it is for
-/// @return false: it is not there any more, or another one is
+/// @return false if it is not there any more, or another life of it is
 bool Coordinator::hand_to_nic(std::uint32_t rank, std::uint32_t life, const VirtualDelivery& delivery) {
   VirtualPage& page = time_.page(rank);
   look_for_end_of(rank);  // It may have come just now.

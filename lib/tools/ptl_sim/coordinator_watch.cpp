@@ -273,7 +273,7 @@ void Coordinator::try_as_poller(std::uint32_t rank) {
   seat.patience_ns = options_.patience_ns;
 }
 
-/// @return true: it has gone on without a call, and has its patience back
+/// @return true if it has gone on without a call, and has its patience back
 bool Coordinator::has_failed_as_poller(std::uint32_t rank) {
   Seat& seat = seats_[rank];
   const std::uint64_t untried_ns = std::exchange(seat.untried_ns, 0);
@@ -288,7 +288,7 @@ bool Coordinator::has_failed_as_poller(std::uint32_t rank) {
 
 /// Others have looked, slept, or read clocks many times, and nothing was under way: whoever seems to poll its memory
 /// may compute after all, and they wait for it. It gets more time each time, and so do they.
-/// @return false: it is not so
+/// @return false if that is not so
 bool Coordinator::let_frozen_compute() {
   if (!happenings_.empty() || frozen_.empty() || ++vain_turns_ <= kVainTurns * vain_factor_ * places_.size())
     return false;
@@ -314,7 +314,7 @@ void Coordinator::give_time(std::uint32_t rank, std::uint64_t cpu_ns) {
 
 /// All seem to poll their memory, and nothing is under way: one of them computes. It may be the one that had the turn
 /// last, so the others together get as much time as it has had, and then it gets as much again, and more each time.
-/// @return false: there is none
+/// @return false if there is none
 bool Coordinator::share_time() {
   if (last_.cpu_ns == 0 || !frozen_.contains(last_.rank)) return false;
   if (monotonic_ns() - last_.since_ns > options_.hang_ns) {
@@ -369,8 +369,8 @@ bool Coordinator::polls_memory(std::uint32_t rank, std::uint64_t cpu_between_ns)
   return false;
 }
 
-/// Asks a rank whether it is in a call. If it is not, it stands still from now on. @return false: there is nobody to
-/// ask
+/// Asks a rank whether it is in a call. If it is not, it stands still from now on. @return false if there is nobody
+/// to ask
 bool Coordinator::ask(std::uint32_t rank, VirtualState from) {
   VirtualPage& page = time_.page(rank);
   const auto process = static_cast<pid_t>(page.process.load());
@@ -424,7 +424,7 @@ bool Coordinator::await_answer(std::uint32_t rank, VirtualState from) {
   return true;
 }
 
-/// @return false: it has ended meanwhile
+/// @return false if it has ended meanwhile
 bool Coordinator::let_go_on(std::uint32_t rank, VirtualState as) {
   VirtualPage& page = time_.page(rank);
   frozen_.erase(rank);

@@ -52,7 +52,7 @@ struct History {
   std::size_t steps = 0;
   bool is_cut = false;  ///< It was too much to keep.
 
-  /// Room for one more step. @return false: there is none
+  /// Room for one more step. @return false if there is none
   bool has_room() {
     is_cut = is_cut || steps == kMostHistory;
     steps += is_cut ? 0 : 1;

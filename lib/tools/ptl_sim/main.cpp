@@ -88,7 +88,7 @@ int fail(const std::string& what) {
   return portofu::tools::kLauncherFailed;
 }
 
-/// "none", "fixed=NS", "cpu" or "cpu=FACTOR". @return false: it is none of them
+/// "none", "fixed=NS", "cpu" or "cpu=FACTOR". @return false if it is none of them
 bool parse_compute(const std::string& text, portofu::tools::TimeCosts* costs) {
   using portofu::VirtualCompute;
   const std::string word = text.substr(0, text.find('='));

@@ -4,7 +4,7 @@
 namespace portofu::tools {
 
 /// LD_PRELOAD for the ranks gets libportofu_clock.so, before what it has already.
-/// @return false: the library is not there, as in builds with sanitizers; nothing has changed
+/// @return false if the library is not there, as in builds with sanitizers; nothing has changed then
 bool preload_clock();
 
 /// Open MPI's mpirun starts more ranks than there are cores, and leaves it to the system where they run, unless the

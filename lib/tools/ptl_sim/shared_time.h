@@ -49,7 +49,7 @@ bool is_asleep(pid_t process, pid_t thread);
 /// The same of all threads of a process, and of those that have started it, up to this one.
 bool is_family_asleep(pid_t process);
 
-/// CPU time that a process has used so far. @return 0: nobody knows
+/// CPU time that a process has used so far. @return 0 if nobody knows
 std::uint64_t used_cpu_ns(pid_t process);
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t timeout_ns);
