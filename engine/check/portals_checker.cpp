@@ -62,9 +62,10 @@ void PortalsChecker::starts(const Interface& ni, const MemoryDescriptor& md, con
   const PortalsTransfer& transfer = d.portals;
   check_ack(md, d);
   if (started_.size() >= kMostStarted) return;
-  const bool fetches = brings_data(d.type);
-  const MemoryDescriptor* reply_md = d.type == PacketType::kGet || !fetches ? &md : ni.mds.find(transfer.get_md_handle);
-  if (fetches && d.type != PacketType::kGet && reply_md != nullptr) check_overlap(md, *reply_md, d);
+  const bool is_get = d.type == PacketType::kGet;
+  const MemoryDescriptor* reply_md = nullptr;  // Where data comes back to.
+  if (brings_data(d.type)) reply_md = is_get ? &md : ni.mds.find(transfer.get_md_handle);
+  if (!is_get && reply_md != nullptr) check_overlap(md, *reply_md, d);
   const bool succeeds_silently = (md.options & kMdEventSuccessDisable) != 0;
   Started started{};
   started.call = call_of(d.type);
@@ -76,27 +77,22 @@ void PortalsChecker::starts(const Interface& ni, const MemoryDescriptor& md, con
   started.local_offset = transfer.local_offset;
   started.remote_offset = d.remote_offset;
   started.length = d.length;
-  started.tells_end = started.queue != nullptr && !succeeds_silently && d.type != PacketType::kGet &&
-                      (md.options & kMdEventSendDisable) == 0;
+  started.tells_end =
+      started.queue != nullptr && !succeeds_silently && !is_get && (md.options & kMdEventSendDisable) == 0;
   started.tells_ack = started.queue != nullptr && !succeeds_silently && transfer.ack_req == AckRequest::kFull;
-  if (fetches && reply_md != nullptr && (reply_md->options & kMdEventSuccessDisable) == 0)
+  if (reply_md != nullptr && (reply_md->options & kMdEventSuccessDisable) == 0)
     started.reply_queue = reply_md->eq_handle != 0 ? ni.eqs.find(reply_md->eq_handle) : nullptr;
-  const bool counts_send = d.type != PacketType::kGet && (md.options & kMdEventCtSend) != 0;
+  const bool counts_send = !is_get && (md.options & kMdEventCtSend) != 0;
   const bool counts_ack = transfer.ack_req != AckRequest::kNone && (md.options & kMdEventCtAck) != 0;
   if (counts_send || counts_ack) started.counts[0] = count_at(ni, md);
-  if (fetches && reply_md != nullptr && (reply_md->options & kMdEventCtReply) != 0)
-    started.counts[1] = count_at(ni, *reply_md);
+  if (reply_md != nullptr && (reply_md->options & kMdEventCtReply) != 0) started.counts[1] = count_at(ni, *reply_md);
   const bool is_told = started.tells_end || started.tells_ack || started.reply_queue != nullptr;
   if (!is_told && !started.is_counted()) return;  // Nobody can say when the program knows.
   // A volatile source is free when the call returns, if it is short (3.10.1).
   const bool is_volatile = (md.options & kMdVolatile) != 0 && d.length <= ni.limits.max_volatile_size;
-  if (d.type != PacketType::kGet && !is_volatile)
-    started.source = Fingerprint(md.segment, transfer.local_offset, d.length);
-  if (fetches && reply_md != nullptr) {
-    const bool is_get = d.type == PacketType::kGet;
-    started.destination =
-        Fingerprint(reply_md->segment, is_get ? transfer.local_offset : transfer.local_get_offset, d.length);
-  }
+  if (!is_get && !is_volatile) started.source = Fingerprint(md.segment, transfer.local_offset, d.length);
+  const std::uint64_t reply_offset = is_get ? transfer.local_offset : transfer.local_get_offset;
+  if (reply_md != nullptr) started.destination = Fingerprint(reply_md->segment, reply_offset, d.length);
   check_early_use(started);
   started_.push_back(std::move(started));
 }

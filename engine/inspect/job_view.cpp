@@ -88,19 +88,23 @@ bool JobView::is_gone(ProcessId id) const { return id.nid == own_nid_ && find(id
 
 namespace {
 
+/// @param tells  whether a message in the entry is told there, as its options say
+void add_entry(Feeders& feeders, const PortalPicture& portal, const EntryPicture& entry, bool tells) {
+  if (tells) {
+    feeders.entries.push_back(&entry);
+    feeders.portals.push_back(&portal);
+  } else {
+    feeders.mute_entry = &entry;
+    feeders.mute_portal = &portal;
+  }
+}
+
 Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture& ni, Handle counter) {
   Feeders feeders;
   const bool is_fabric = ni.index == kFabricInterface;  // Whose entries tell in ways of their own.
   for (const PortalPicture& portal : ni.portals) {
     for (const EntryPicture& entry : portal.priority.items) {
-      if (!names(entry, counter)) continue;
-      if (!is_fabric && !counts(entry)) {
-        feeders.mute_entry = &entry;
-        feeders.mute_portal = &portal;
-        continue;
-      }
-      feeders.entries.push_back(&entry);
-      feeders.portals.push_back(&portal);
+      if (names(entry, counter)) add_entry(feeders, portal, entry, is_fabric || counts(entry));
     }
     feeders.overflow = feeders.overflow || std::ranges::any_of(portal.overflow.items, [&](const EntryPicture& entry) {
                          return names(entry, counter) && (is_fabric || counts(entry));
@@ -131,15 +135,7 @@ Feeders feeders_of_queue(const ProcessPicture& process, const InterfacePicture& 
   for (const PortalPicture& portal : ni.portals) {
     if (portal.eq_handle != queue) continue;
     if (portal.priority.items.empty() && feeders.bare_portal == nullptr) feeders.bare_portal = &portal;
-    for (const EntryPicture& entry : portal.priority.items) {
-      if (!is_fabric && !logs(entry)) {
-        feeders.mute_entry = &entry;
-        feeders.mute_portal = &portal;
-        continue;
-      }
-      feeders.entries.push_back(&entry);
-      feeders.portals.push_back(&portal);
-    }
+    for (const EntryPicture& entry : portal.priority.items) add_entry(feeders, portal, entry, is_fabric || logs(entry));
     feeders.overflow = feeders.overflow || portal.overflow.size != 0;
   }
   for (const DescriptorPicture& md : ni.descriptors) {

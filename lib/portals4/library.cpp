@@ -104,6 +104,16 @@ int open_engine(ptl_pid_t pid) {
   return PTL_OK;
 }
 
+/// Opens the engine, if it is not open, for an interface that is to have this PID.
+int ensure_engine(ptl_pid_t pid) {
+  if (pid != PTL_PID_ANY && pid >= PTL_PID_MAX) return PTL_ARG_INVALID;
+  if (pid == 0) return PTL_PID_IN_USE;  // Legal to ask for, and never free (lib/portals4/README.md).
+  const Engine* const engine = current_engine.load();
+  if (engine == nullptr) return open_engine(pid);
+  // All interfaces of a process share one pid (3.6).
+  return pid == PTL_PID_ANY || pid == engine->self().pid ? PTL_OK : PTL_ARG_INVALID;
+}
+
 /// The last interface is closed, so every wait ends at its next look: its handle is gone.
 /// @return false if one does not end: a handler closes the interface that its own thread waits at, and the engine's
 ///         memory has to stay
@@ -185,17 +195,9 @@ int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* de
   if (!is_initialised()) return PTL_NO_INIT;
   InterfaceReference& reference = library.interfaces[index];
   if (reference.count == 0) {
-    if (pid != PTL_PID_ANY && pid >= PTL_PID_MAX) return PTL_ARG_INVALID;
-    if (pid == 0) return PTL_PID_IN_USE;  // Legal to ask for, and never free (lib/portals4/README.md).
-    if (current_engine.load() == nullptr) {
-      const int rc = open_engine(pid);
-      if (rc != PTL_OK) return rc;
-    } else if (pid != PTL_PID_ANY && pid != current_engine.load()->self().pid) {
-      return PTL_ARG_INVALID;  // All interfaces of a process share one pid (3.6).
-    }
-    Engine* engine = current_engine.load();
+    if (const int rc = ensure_engine(pid); rc != PTL_OK) return rc;
     auto ni = std::make_unique<Interface>(index, grant_limits(desired));
-    const Engine::Duty duty(*engine);
+    const Engine::Duty duty(*current_engine.load());
     duty.core().interfaces[index] = std::move(ni);
     ++reference.generation;
   }
