@@ -9,10 +9,7 @@ namespace {
 
 /// Operations leave as they are posted, which 3.17 allows: a bundle changes nothing, and only its argument is checked.
 int check_bundle(ptl_handle_ni_t ni_handle) {
-  Engine* engine = nullptr;
-  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
-  const Engine::Duty duty(*engine);
-  return interface_of(duty.core(), ni_handle) != nullptr ? PTL_OK : PTL_ARG_INVALID;
+  return with_interface(ni_handle, [](const Core&, const Interface&) { return PTL_OK; });
 }
 
 }  // namespace

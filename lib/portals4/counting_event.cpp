@@ -120,19 +120,16 @@ int change(PacketType type, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount) {
 }  // namespace
 
 int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) {
-  return guarded([&] {
-    Engine* engine = nullptr;
-    if (const int rc = begin(&engine); rc != PTL_OK) return rc;
-    const Engine::Duty duty(*engine);
-    Interface* ni = interface_of(duty.core(), ni_handle);
-    if (ni == nullptr || ct_handle == nullptr) return PTL_ARG_INVALID;
+  const auto allocate = [ct_handle](Core&, Interface& ni) {
+    if (ct_handle == nullptr) return PTL_ARG_INVALID;
     Handle handle = 0;
-    CountingEvent* counter = ni->cts.allocate(&handle);
+    CountingEvent* counter = ni.cts.allocate(&handle);
     if (counter == nullptr) return PTL_NO_SPACE;
     counter->reset_on_duty();
     *ct_handle = handle;
     return PTL_OK;
-  });
+  };
+  return guarded([&] { return with_interface(ni_handle, allocate); });
 }
 
 int PtlCTFree(ptl_handle_ct_t ct_handle) {

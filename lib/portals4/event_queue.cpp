@@ -145,23 +145,20 @@ int wait_event(Engine& engine, EventLook& look, std::uint64_t timeout_ns) {
 }  // namespace
 
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_handle) {
-  return guarded([&] {
-    Engine* engine = nullptr;
-    if (const int rc = begin(&engine); rc != PTL_OK) return rc;
-    const Engine::Duty duty(*engine);
-    Interface* ni = interface_of(duty.core(), ni_handle);
-    if (ni == nullptr || eq_handle == nullptr) return PTL_ARG_INVALID;
+  const auto allocate = [&](Core&, Interface& ni) {
+    if (eq_handle == nullptr) return PTL_ARG_INVALID;
     Handle handle = 0;
-    EventQueue* queue = ni->eqs.allocate(&handle);
+    EventQueue* queue = ni.eqs.allocate(&handle);
     if (queue == nullptr) return PTL_NO_SPACE;
     if (!queue->open(count)) {
       tell_of_memory("an event queue");
-      ni->eqs.free(handle);
+      ni.eqs.free(handle);
       return PTL_NO_SPACE;
     }
     *eq_handle = handle;
     return PTL_OK;
-  });
+  };
+  return guarded([&] { return with_interface(ni_handle, allocate); });
 }
 
 int PtlEQFree(ptl_handle_eq_t eq_handle) {

@@ -61,6 +61,17 @@ inline Interface* home_of(const Core& core, ptl_handle_any_t handle) {
   return core.interfaces[handle_interface(handle) % kPortalsInterfaceCount].get();
 }
 
+/// Calls `use(Core&, Interface&)` on duty.
+/// @return what it returns | what begin does | PTL_ARG_INVALID if the handle is of no open interface
+template <class Use>
+int with_interface(ptl_handle_ni_t ni_handle, Use&& use) {
+  Engine* engine = nullptr;
+  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+  const Engine::Duty duty(*engine);
+  Interface* const ni = interface_of(duty.core(), ni_handle);
+  return ni != nullptr ? use(duty.core(), *ni) : PTL_ARG_INVALID;
+}
+
 /// The handle of an open interface.
 ptl_handle_ni_t handle_of(std::uint32_t interface_index);
 

@@ -19,16 +19,6 @@ bool is_one_of_each(unsigned int options) {
          std::popcount(options & (PTL_NI_LOGICAL | PTL_NI_PHYSICAL)) == 1;
 }
 
-/// Calls `use(interface)` with a logically addressed interface.
-template <class Use>
-int with_logical_interface(ptl_handle_ni_t ni_handle, Use&& use) {
-  Engine* engine = nullptr;
-  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
-  const Engine::Duty duty(*engine);
-  Interface* ni = interface_of(duty.core(), ni_handle);
-  return ni != nullptr && ni->is_logical() ? use(*ni, *engine) : PTL_ARG_INVALID;
-}
-
 }  // namespace
 
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const ptl_ni_limits_t* desired,
@@ -81,27 +71,27 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) {
 }
 
 int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t* mapping) {
-  return guarded([&] {
-    return with_logical_interface(ni_handle, [&](Interface& ni, Engine& engine) {
-      if (mapping == nullptr || map_size == 0 || map_size >= PTL_RANK_ANY) return PTL_ARG_INVALID;
-      std::vector<ProcessId> processes(map_size);
-      for (ptl_size_t rank = 0; rank < map_size; ++rank)
-        processes[rank] = {mapping[rank].phys.nid, mapping[rank].phys.pid};
-      if (shows_same_nid(processes, engine.self().nid, [](const char* name) { return std::getenv(name); })) {
-        log_error(
-            "PtlSetMap: more processes of the job have the NID %s of this node than the launcher has started here; "
-            "messages to those of another node would reach a stranger: PORTOFU_INTERFACE or PORTOFU_NID gives each "
-            "node its own",
-            node_id_text(engine.self().nid).c_str());
-      }
-      return ni.map.set(processes.data(), map_size, engine.self()) ? PTL_OK : PTL_NO_SPACE;
-    });
-  });
+  const auto set = [&](const Core& core, Interface& ni) {
+    if (!ni.is_logical() || mapping == nullptr || map_size == 0 || map_size >= PTL_RANK_ANY) return PTL_ARG_INVALID;
+    std::vector<ProcessId> processes(map_size);
+    for (ptl_size_t rank = 0; rank < map_size; ++rank)
+      processes[rank] = {mapping[rank].phys.nid, mapping[rank].phys.pid};
+    if (shows_same_nid(processes, core.self.nid, [](const char* name) { return std::getenv(name); })) {
+      log_error(
+          "PtlSetMap: more processes of the job have the NID %s of this node than the launcher has started here; "
+          "messages to those of another node would reach a stranger: PORTOFU_INTERFACE or PORTOFU_NID gives each "
+          "node its own",
+          node_id_text(core.self.nid).c_str());
+    }
+    return ni.map.set(processes.data(), map_size, core.self) ? PTL_OK : PTL_NO_SPACE;
+  };
+  return guarded([&] { return with_interface(ni_handle, set); });
 }
 
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* mapping, ptl_size_t* actual_map_size) {
-  return with_logical_interface(ni_handle, [&](const Interface& ni, const Engine&) {
-    if (actual_map_size == nullptr || (mapping == nullptr && map_size != 0)) return PTL_ARG_INVALID;
+  return with_interface(ni_handle, [&](const Core&, const Interface& ni) {
+    if (!ni.is_logical() || actual_map_size == nullptr) return PTL_ARG_INVALID;
+    if (mapping == nullptr && map_size != 0) return PTL_ARG_INVALID;
     if (!ni.map.is_set()) return PTL_IGNORED;
     const auto& processes = ni.map.processes();
     for (ptl_size_t rank = 0; rank < map_size && rank < processes.size(); ++rank) {

@@ -19,12 +19,10 @@ std::uint32_t first_free_index(const Interface& ni) {
 /// Calls `use(core, interface, portal table entry)` on duty.
 template <class Use>
 int with_portal(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, Use&& use) {
-  Engine* engine = nullptr;
-  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
-  const Engine::Duty duty(*engine);
-  Interface* ni = interface_of(duty.core(), ni_handle);
-  PortalTableEntry* portal = ni != nullptr ? ni->portal(pt_index) : nullptr;
-  return portal != nullptr ? use(duty.core(), *ni, *portal) : PTL_ARG_INVALID;
+  return with_interface(ni_handle, [&](Core& core, Interface& ni) {
+    PortalTableEntry* portal = ni.portal(pt_index);
+    return portal != nullptr ? use(core, ni, *portal) : PTL_ARG_INVALID;
+  });
 }
 
 int allocate(Interface& ni, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t wanted,
@@ -53,17 +51,14 @@ int allocate(Interface& ni, unsigned int options, ptl_handle_eq_t eq_handle, ptl
 
 int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t pt_index_req,
                ptl_pt_index_t* pt_index) {
-  return guarded([&] {
-    Engine* engine = nullptr;
-    if (const int rc = begin(&engine); rc != PTL_OK) return rc;
-    const Engine::Duty duty(*engine);
-    Interface* ni = interface_of(duty.core(), ni_handle);
-    const bool valid = ni != nullptr && pt_index != nullptr && (options & ~PTL_PT_ALLOC_OPTIONS_MASK) == 0;
-    const int rc = valid ? allocate(*ni, options, eq_handle, pt_index_req, pt_index) : PTL_ARG_INVALID;
-    if (Checker* const checker = duty.core().checker(); checker != nullptr && rc == PTL_OK) [[unlikely]]
+  const auto allocate_in = [&](const Core& core, Interface& ni) {
+    const bool valid = pt_index != nullptr && (options & ~PTL_PT_ALLOC_OPTIONS_MASK) == 0;
+    const int rc = valid ? allocate(ni, options, eq_handle, pt_index_req, pt_index) : PTL_ARG_INVALID;
+    if (Checker* const checker = core.checker(); checker != nullptr && rc == PTL_OK) [[unlikely]]
       checker->portals.allocates_portal(*pt_index);
     return rc;
-  });
+  };
+  return guarded([&] { return with_interface(ni_handle, allocate_in); });
 }
 
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
