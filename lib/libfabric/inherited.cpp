@@ -9,7 +9,6 @@
 
 #include <mutex>
 #include <new>
-#include <type_traits>
 #include <utility>
 
 #include "engine/door/process.h"
@@ -28,22 +27,7 @@ Known known;
 /// The calling thread forks.
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool holds_known = false;
 
-/// Fills places of tables: what was inherited is in no state for a call.
-struct Refused {
-  template <class Result, class... Arguments>
-  using Call = Result (*)(Arguments...);
-
-  template <class Result, class... Arguments>
-  constexpr operator Call<Result, Arguments...>() const {  // NOLINT: meant to be implicit.
-    return [](Arguments...) -> Result {
-      if constexpr (std::is_pointer_v<Result>) {
-        return "it belongs to the process that has forked";
-      } else {
-        return std::is_signed_v<Result> ? static_cast<Result>(-FI_EOPBADSTATE) : Result{};
-      }
-    };
-  }
-};
+using Refused = Failing<FI_EOPBADSTATE>;  ///< What was inherited is in no state for a call.
 
 template <class Table>
 Table refused = all_calls<Table, Refused>();

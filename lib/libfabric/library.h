@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <new>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include "engine/door/process.h"
@@ -78,16 +79,24 @@ auto guarded(Body&& body) -> decltype(body()) {
   }
 }
 
-/// Fills places of tables of functions that the provider has not: they return -FI_ENOSYS.
-struct NotThere {
+/// Fills places of tables of functions: whatever is called says no more than an error.
+template <int error>
+struct Failing {
   template <class Result, class... Arguments>
   using Call = Result (*)(Arguments...);
 
   template <class Result, class... Arguments>
   constexpr operator Call<Result, Arguments...>() const {  // NOLINT: meant to be implicit.
-    return [](Arguments...) -> Result { return -FI_ENOSYS; };
+    return [](Arguments...) -> Result {
+      if constexpr (std::is_pointer_v<Result>) {
+        return fi_strerror(error);
+      } else {
+        return std::is_signed_v<Result> ? static_cast<Result>(-error) : Result{};
+      }
+    };
   }
 };
+using NotThere = Failing<FI_ENOSYS>;  ///< What the provider has not.
 
 /// A table of functions, each place of which is filled by the same.
 template <class Table, class Filler = NotThere>
