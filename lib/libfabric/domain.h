@@ -28,6 +28,7 @@ struct Fabric {
   fid_fabric fid{};
   Inheritable inherited{fid.fid};
   Users users{0};
+  Fabric* opened_next = nullptr;  ///< Which of those that are open was opened next (fabric.cpp).
 };
 
 struct Domain;
@@ -74,6 +75,9 @@ Object* object_of(Fid* fid) {
 
 /// fi_provider::fabric.
 int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context);
+
+/// In the child of a fork: a fabric is its own, too, and nothing is open there. Of those that were opened first, last.
+void inherit_fabric(Fabric& fabric);
 
 /// Says in what fi_getinfo returns which fabric and which domain are open: what the hints name, else the first ones.
 /// @return 0 | -FI_ENODATA: what the hints name is not ours, or not of one another

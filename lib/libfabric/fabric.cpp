@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "lib/libfabric/cntr.h"
 #include "lib/libfabric/domain.h"
@@ -17,27 +18,42 @@ namespace {
 /// Those of the process, in the order in which they were opened.
 struct Opened {
   std::mutex mutex;  ///< Guards what follows.
-  std::vector<Fabric*> fabrics;
+  Fabric* fabrics = nullptr;
   std::vector<Domain*> domains;
+
+  /// What points to a fabric. @param fabric  nullptr: the end
+  Fabric** place_of(const Fabric* fabric) {
+    Fabric** place = &fabrics;
+    while (*place != fabric) place = &(*place)->opened_next;
+    return place;
+  }
 };
 Opened opened_now;
 
-template <class Object>
-void note(std::vector<Object*>& list, Object* object) {
+void note(Fabric* fabric) {
   const std::lock_guard lock(opened_now.mutex);
-  list.push_back(object);
+  *opened_now.place_of(nullptr) = fabric;
 }
 
-template <class Object>
-void leave(std::vector<Object*>& list, const Object* object) {
+void leave(const Fabric* fabric) {
   const std::lock_guard lock(opened_now.mutex);
-  std::erase(list, object);
+  *opened_now.place_of(fabric) = fabric->opened_next;
+}
+
+void note(Domain* domain) {
+  const std::lock_guard lock(opened_now.mutex);
+  opened_now.domains.push_back(domain);
+}
+
+void leave(const Domain* domain) {
+  const std::lock_guard lock(opened_now.mutex);
+  std::erase(opened_now.domains, domain);
 }
 
 int close_fabric(fid* object) {
   auto* fabric = object_of<Fabric>(object);
   if (fabric->users.load() != 0) return -FI_EBUSY;
-  leave(opened_now.fabrics, fabric);
+  leave(fabric);
   delete fabric;
   return 0;
 }
@@ -45,7 +61,7 @@ int close_fabric(fid* object) {
 int close_domain(fid* object) {
   auto* domain = object_of<Domain>(object);
   if (domain->users.load() != 0) return -FI_EBUSY;
-  leave(opened_now.domains, domain);
+  leave(domain);
   {
     const Engine::Duty duty(*domain->engine);
     close_gates(duty.core(), *domain);
@@ -106,7 +122,7 @@ int open_domain(fid_fabric* fabric_fid, fi_info* info, fid_domain** opened, void
     domain->fid.fid = {FI_CLASS_DOMAIN, context, &domain_object};
     domain->fid.ops = &domain_calls;
     domain->fid.mr = &region_calls;
-    note(opened_now.domains, domain.get());
+    note(domain.get());
     ++domain->fabric->users;
     *opened = &domain.release()->fid;
     return 0;
@@ -127,6 +143,11 @@ fi_ops_fabric fabric_calls = {
 
 void forget_opened() { new (&opened_now) Opened; }
 
+void inherit_fabric(Fabric& fabric) {
+  fabric.users = 0;
+  fabric.opened_next = std::exchange(opened_now.fabrics, &fabric);
+}
+
 int open_fabric(fi_fabric_attr* attr, fid_fabric** opened, void* context) {
   return guarded([&] {
     if (attr != nullptr && attr->name != nullptr && std::string_view(attr->name) != kFabricName) return -FI_ENODATA;
@@ -134,7 +155,7 @@ int open_fabric(fi_fabric_attr* attr, fid_fabric** opened, void* context) {
     fabric->fid.fid = {FI_CLASS_FABRIC, context, &fabric_object};
     fabric->fid.ops = &fabric_calls;
     fabric->fid.api_version = attr != nullptr ? attr->api_version : 0;
-    note(opened_now.fabrics, fabric.get());
+    note(fabric.get());
     *opened = &fabric.release()->fid;
     return 0;
   });
@@ -149,11 +170,11 @@ int name_opened(const fi_info* hints, fi_info& info) {
   });
   const bool knows_domain = of_domain != opened_now.domains.end();
   if (domain != nullptr && knows_domain) fabric = &(*of_domain)->fabric->fid;
-  const auto of_fabric = std::ranges::find_if(
-      opened_now.fabrics, [&](const Fabric* known) { return fabric == nullptr || &known->fid == fabric; });
-  const bool knows_fabric = of_fabric != opened_now.fabrics.end();
+  Fabric* of_fabric = opened_now.fabrics;
+  while (of_fabric != nullptr && fabric != nullptr && &of_fabric->fid != fabric) of_fabric = of_fabric->opened_next;
+  const bool knows_fabric = of_fabric != nullptr;
   if ((fabric != nullptr && !knows_fabric) || (domain != nullptr && !knows_domain)) return -FI_ENODATA;
-  info.fabric_attr->fabric = knows_fabric ? &(*of_fabric)->fid : nullptr;
+  info.fabric_attr->fabric = knows_fabric ? &of_fabric->fid : nullptr;
   info.domain_attr->domain = knows_domain ? &(*of_domain)->fid : nullptr;
   return 0;
 }

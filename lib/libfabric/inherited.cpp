@@ -84,6 +84,12 @@ void Inheritable::link() {
   known.first = this;
 }
 
+void Inheritable::link_behind(Inheritable* last) {
+  previous_ = last;
+  next_ = nullptr;
+  (last != nullptr ? last->next_ : known.first) = this;
+}
+
 Inheritable::~Inheritable() {
   const std::lock_guard lock(known.mutex);
   (previous_ != nullptr ? previous_->next_ : known.first) = next_;
@@ -104,11 +110,12 @@ void refuse_inherited() {
   new (&known.mutex) ForkMutex;
   holds_known = false;
   Inheritable* rest = std::exchange(known.first, nullptr);
+  Inheritable* last = nullptr;
   while (rest != nullptr) {
     Inheritable& each = *std::exchange(rest, rest->next_);
     if (each.object_.fclass == FI_CLASS_FABRIC) {
-      object_of<Fabric>(&each.object_)->users = 0;
-      each.link();
+      inherit_fabric(*object_of<Fabric>(&each.object_));
+      each.link_behind(std::exchange(last, &each));
       continue;
     }
     refuse_tables(each.object_);

@@ -18,7 +18,8 @@ class Inheritable {
  private:
   friend void refuse_inherited();
 
-  void link();  ///< Puts it before all others.
+  void link();                          ///< Puts it before all others.
+  void link_behind(Inheritable* last);  ///< nullptr: it is the first.
 
   struct fid& object_;
   Inheritable* previous_ = nullptr;

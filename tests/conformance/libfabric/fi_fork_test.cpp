@@ -182,6 +182,37 @@ TEST_F(FiFork, Child_and_grandchild_have_domains_of_their_own) {
   }
 }
 
+/// "The fabric_attr::fabric field ... if set by the application, ... limits" what is found (fi_getinfo(3)). A fabric is
+/// a child's own, also if its parent has opened it; a domain is not.
+TEST_F(FiFork, Child_finds_the_fabric_that_it_has_inherited) {
+  fid_fabric* later = nullptr;
+  ASSERT_EQ(fi_fabric(info->fabric_attr, &later, nullptr), 0);
+  const auto expect_fabrics = [&] {
+    const Info hints = make_hints();
+    Info found = get_info(hints.get());
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->fabric_attr->fabric, fabric) << "the first one";
+    EXPECT_EQ(found->domain_attr->domain, nullptr);
+    for (fid_fabric* wanted : {fabric, later}) {
+      hints->fabric_attr->fabric = wanted;
+      found = get_info(hints.get());
+      ASSERT_NE(found, nullptr);
+      EXPECT_EQ(found->fabric_attr->fabric, wanted);
+    }
+    hints->domain_attr->domain = domain;
+    EXPECT_EQ(get_info(hints.get()), nullptr);
+  };
+  EXPECT_TRUE(run_in_child([&] {
+    expect_fabrics();
+    EXPECT_TRUE(run_in_child(expect_fabrics));
+    EXPECT_EQ(fi_close(&fabric->fid), 0);
+    const Info hints = make_hints();
+    hints->fabric_attr->fabric = fabric;
+    EXPECT_EQ(get_info(hints.get()), nullptr) << "it is closed";
+  }));
+  EXPECT_EQ(fi_close(&later->fid), 0);
+}
+
 /// Objects come and go in another thread.
 TEST_F(FiFork, Child_is_forked_in_the_middle_of_anything) {
   std::atomic<bool> over{false};
