@@ -388,6 +388,7 @@ int open_context(fid_ep* parent_fid, std::size_t fclass, std::uint32_t index, co
     if (!sends) ep->rx->whole = parent.rx;
     ep->parent = &parent;
     ep->index = index;
+    if (sends) ep->tx->context = index;
     ++parent.users;
     ++parent.domain->users;
     *opened = &ep.release()->fid;

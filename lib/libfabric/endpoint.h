@@ -50,6 +50,7 @@ struct Transmit {
   CounterFid* write_cntr = nullptr;
   CounterFid* read_cntr = nullptr;
   std::uint32_t number = kMaxEndpoints;  ///< Under which its messages are sent.
+  std::uint32_t context = 0;             ///< Of those of a scalable endpoint, which share a number.
   bool enabled = false;
   bool selective = false;  ///< FI_SELECTIVE_COMPLETION.
   /// Of FI_SEND, FI_READ and FI_WRITE, what may be initiated by it, and of kCallKinds, by which calls.

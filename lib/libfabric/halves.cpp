@@ -164,7 +164,7 @@ void open_transmit_half(Core& core, Transmit& tx) {
     *md = {};
     md->use = ni.mds.use_of(tx.mds[i]);
     md->segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
-    md->options = kMdRules[i].options;
+    md->options = kMdRules[i].options | tx.context << kMdContextShift;
     md->handle = tx.mds[i];
     md->eq_handle = tx.cq != nullptr && static_cast<MdUse>(i) != MdUse::kOperand ? tx.cq->eq_handle : 0;
     md->ct_handle = cntr != nullptr ? cntr->ct_handle : 0;

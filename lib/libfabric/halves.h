@@ -1,9 +1,15 @@
 #pragma once
 // What an endpoint has in the engine while it is enabled.
 
+#include "engine/door/libfabric.h"
 #include "lib/libfabric/endpoint.h"
 
 namespace portofu::fabric {
+
+/// Upper bits of MemoryDescriptor::options, of which the engine knows nothing: Transmit::context.
+inline constexpr unsigned kMdContextShift = 26;
+static_assert(kMaxEndpoints <= 1u << (32 - kMdContextShift));
+static_assert(kMdOneShot < 1u << kMdContextShift);
 
 /// On duty: the memory descriptors. Throws bad_alloc without memory, and then leaves none.
 void open_transmit_half(Core& core, Transmit& tx);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/door/libfabric.h"
+#include "lib/libfabric/halves.h"
 #include "lib/libfabric/info.h"
 
 namespace portofu::fabric {
@@ -232,11 +232,18 @@ bool cancel_waiting(Core& core, const Endpoint& ep, const void* context) {
   return true;
 }
 
+/// On duty: whether a transfer is of an endpoint, or of a context, and of no other one that sends under its number.
+bool is_sent_by(const Interface& ni, const Transmit& tx, const Descriptor& d) {
+  if (d.interface_index != kFabricInterface || d.endpoint != tx.number) return false;
+  const MemoryDescriptor* md = ni.mds.find(d.portals.md_handle);
+  return md != nullptr && md->options >> kMdContextShift == tx.context;
+}
+
 /// On duty: cancels an operation that waits in the engine: for a fence, or for room towards its peer. What goes in
 /// parts stays, since some may have left.
 bool cancel_queued(Core& core, const Endpoint& ep, const void* context) {
   return cancel_request(core, [&](const Descriptor& d) {
-    if (d.interface_index != kFabricInterface || d.endpoint != ep.tx->number) return false;
+    if (!is_sent_by(interface_of(core), *ep.tx, d)) return false;
     const void* word = d.portals.user_ptr;
     return kind_of(word) != WordKind::kNone && context_of(word) == context && !is_part(*ep.domain, core, d);
   });

@@ -184,5 +184,51 @@ TEST_F(FiDeath, Messages_at_a_fence_can_be_canceled) {
   EXPECT_TRUE(a.is_quiet());
 }
 
+/// fi_cancel "attempts to cancel an outstanding asynchronous operation" of one context; its siblings send under the
+/// same number, and may use the same context parameter.
+TEST_F(FiDeath, Messages_of_a_sibling_context_are_not_canceled) {
+  Node c;
+  c.open(domain, info.get());
+  info->ep_attr->tx_ctx_cnt = 2;
+  fid_ep* sep = nullptr;
+  std::array<fid_ep*, 2> tx{};
+  ASSERT_EQ(fi_scalable_ep(domain, info.get(), &sep, nullptr), 0);
+  ASSERT_EQ(fi_scalable_ep_bind(sep, &a.av->fid, 0), 0);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(fi_tx_context(sep, i, nullptr, &tx[i], nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(tx[i], &(i == 0 ? a : c).cq->fid, FI_TRANSMIT), 0);
+    ASSERT_EQ(fi_enable(tx[i]), 0);
+  }
+  const std::array<iovec, 2> pieces{{{&word, 4}, {&word, 4}}};
+  fi_msg msg{pieces.data(), nullptr, 1, to_peer, nullptr, 0};
+  ASSERT_EQ(fi_sendmsg(tx[0], &msg, FI_DELIVERY_COMPLETE), 0);
+  EXPECT_EQ(a.next().err, 0);
+  peer.stop();
+  ASSERT_EQ(fi_sendmsg(tx[0], &msg, FI_DELIVERY_COMPLETE), 0);
+  msg.context = &word;
+  for (const std::size_t count : {1, 2}) {
+    msg.iov_count = count;
+    ASSERT_EQ(fi_sendmsg(tx[1], &msg, FI_FENCE), 0);
+    ASSERT_EQ(fi_sendmsg(tx[0], &msg, 0), 0);
+    ASSERT_EQ(fi_cancel(&tx[0]->fid, &word), 0);
+    const Completion told = a.next();
+    EXPECT_EQ(told.err, FI_ECANCELED);
+    EXPECT_EQ(told.op_context, &word);
+    EXPECT_EQ(fi_cancel(&tx[0]->fid, &word), -FI_ENOENT) << "that of the sibling is not its own";
+    EXPECT_EQ(fi_cancel(&sep->fid, &word), -FI_ENOENT);
+  }
+  EXPECT_TRUE(c.is_quiet());
+  peer.go_on();
+  EXPECT_EQ(a.next().err, 0);
+  for (int i = 0; i < 2; ++i) {
+    const Completion sent = c.next();
+    EXPECT_EQ(sent.err, 0);
+    EXPECT_EQ(sent.op_context, &word);
+  }
+  EXPECT_TRUE(a.is_quiet());
+  for (fid_ep* ep : {tx[0], tx[1], sep}) EXPECT_EQ(fi_close(&ep->fid), 0);
+  c.close();
+}
+
 }  // namespace
 }  // namespace portofu::test
