@@ -71,7 +71,8 @@ struct Receive {
   bool enabled = false;  ///< Receives may be posted, so messages have a place.
   bool open = false;     ///< It is reached under its number.
   /// Of a context: that of its scalable endpoint, which stands for all; nullptr of others.
-  std::shared_ptr<const Receive> whole;
+  std::shared_ptr<Receive> whole;
+  bool first_is_there = false;  ///< Of a `whole`: the first context is open, or being closed, and has the memory.
   bool shared = false;  ///< Several endpoints receive by it; who is told of a message depends on which one it came by.
   bool selective = false;
   bool directed = false;  ///< FI_DIRECTED_RECV: the source of a receive counts.

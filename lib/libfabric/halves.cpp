@@ -92,15 +92,18 @@ void forget_sources(Interface& ni, std::uint32_t number) {
   });
 }
 
+/// Whether a context is another one of the same scalable endpoint, by which memory can be reached.
+bool stands_in(const Receive& other, const Receive& rx) {
+  return other.open && other.whole == rx.whole && &other != &rx;
+}
+
 /// On duty: memory is reached by the address of a scalable endpoint while any of its contexts is open. That address is
 /// the one of the first context; while this is closed, another one stands in for it. @param rx  of a context
 void choose_for_memory(Interface& ni, const Receive& rx) {
-  const auto stands_in = [&rx](const Receive* other) { return other->open && other->whole == rx.whole; };
-  const auto is_first = [&](const Receive* other) { return stands_in(other) && other->number == rx.whole->number; };
-  const std::vector<Receive*>& receivers = rx.domain->receivers;
-  if (std::ranges::any_of(receivers, is_first)) return;
-  const auto found = std::ranges::find_if(receivers, stands_in);
-  const bool is_reached = found != receivers.end();
+  if (rx.whole->first_is_there) return;
+  const auto found = std::ranges::find_if(
+      rx.domain->receivers, [&rx](const Receive* other) { return other->open && other->whole == rx.whole; });
+  const bool is_reached = found != rx.domain->receivers.end();
   ni.portal_table[portal_of(rx.whole->number, PortalUse::kMemory)] =
       is_reached ? ni.portal_table[portal_of((*found)->number, PortalUse::kMemory)] : nullptr;
   rx.domain->lane->receivers[rx.whole->number] = is_reached ? *found : nullptr;
@@ -109,19 +112,33 @@ void choose_for_memory(Interface& ni, const Receive& rx) {
 
 bool is_first_context(const Receive& rx) { return rx.whole != nullptr && rx.number == rx.whole->number; }
 
-/// On duty: nothing is reached by it any more.
-void shut(Core& core, Receive& rx) {
+/// On duty: the first context is closed, or could not be opened.
+void leave_memory(Interface& ni, const Receive& rx) {
+  rx.whole->first_is_there = false;
+  choose_for_memory(ni, rx);
+}
+
+void shut_portal_of(Core& core, const Receive& rx, PortalUse use) {
   Interface& ni = interface_of(core);
+  if (PortalTableEntry* portal = ni.portal(portal_of(rx.number, use))) shut_portal(core, ni, *portal);
+}
+
+/// On duty: no message is received by it any more.
+void shut_messages(Core& core, Receive& rx) {
   rx.open = rx.enabled = false;
+  for (const PortalUse use : {PortalUse::kTagged, PortalUse::kMessage, PortalUse::kCredit})
+    shut_portal_of(core, rx, use);
+  rx.domain->engine->show_endpoint_on_duty(rx.number, false);
+}
+
+/// On duty: no memory is reached by it any more, and nothing has come from anybody by it.
+void shut_memory(Core& core, Receive& rx) {
   std::erase(rx.domain->receivers, &rx);
-  if (rx.whole != nullptr && !is_first_context(rx)) choose_for_memory(ni, rx);
-  for (const PortalUse use : kPortalUses) {
-    if (PortalTableEntry* portal = ni.portal(portal_of(rx.number, use))) shut_portal(core, ni, *portal);
-  }
+  if (rx.whole != nullptr && !is_first_context(rx)) choose_for_memory(interface_of(core), rx);
+  shut_portal_of(core, rx, PortalUse::kMemory);
   for (const auto& [key, region] : rx.domain->regions) region->forget(rx.number);
   rx.domain->lane->receivers[rx.number] = nullptr;
-  forget_sources(ni, rx.number);
-  rx.domain->engine->show_endpoint_on_duty(rx.number, false);
+  forget_sources(interface_of(core), rx.number);
 }
 
 /// On duty: nothing is arriving. @return whether the portal table entry is gone: some peer may be inside it
@@ -181,7 +198,10 @@ void close_transmit(Core& core, Transmit& tx) {
 void open_receive_half(Core& core, Receive& rx) {
   try {
     rx.domain->receivers.push_back(&rx);
-    if (is_first_context(rx)) interface_of(core).portal_table[portal_of(rx.number, PortalUse::kMemory)].reset();
+    if (is_first_context(rx)) {
+      rx.whole->first_is_there = true;
+      interface_of(core).portal_table[portal_of(rx.number, PortalUse::kMemory)].reset();
+    }
     for (const PortalUse use : kPortalUses) {
       if (!open_portal(core, rx, use)) throw std::bad_alloc();
     }
@@ -199,30 +219,85 @@ void open_receive_half(Core& core, Receive& rx) {
 }
 
 void withdraw_receive(Core& core, Receive& rx) {
-  shut(core, rx);
+  shut_messages(core, rx);
+  shut_memory(core, rx);
   for (const PortalUse use : kPortalUses) remove_portal(core, interface_of(core), portal_of(rx.number, use));
-  if (is_first_context(rx)) choose_for_memory(interface_of(core), rx);
+  if (is_first_context(rx)) leave_memory(interface_of(core), rx);
 }
 
+namespace {
+
+/// A receiving half that is being closed.
+class Closing {
+ public:
+  explicit Closing(Receive& rx) : rx_(rx) {}
+
+  /// On duty.
+  void begin(Core& core) {
+    const auto& others = rx_.domain->receivers;
+    shut_messages(core, rx_);
+    // Who writes to a scalable endpoint does not hear of it: what arrives goes on to the end, and what comes next finds
+    // another context there.
+    keeps_memory_ = is_first_context(rx_) &&
+                    std::ranges::any_of(others, [this](const Receive* other) { return stands_in(*other, rx_); });
+    if (!keeps_memory_) shut_memory(core, rx_);
+  }
+
+  /// On duty. @return whether nothing is arriving
+  bool is_quiet(Core& core) {
+    if (keeps_memory_ && is_quiet_at(core, PortalUse::kMemory)) end_memory(core);
+    return std::ranges::all_of(kPortalUses, [&](PortalUse use) { return is_quiet_at(core, use); });
+  }
+
+  /// On duty. @param quiet  nothing is arriving
+  /// @return whether nothing is left
+  bool end(Core& core, bool quiet) {
+    if (keeps_memory_) end_memory(core);
+    if (!quiet) return false;
+    give_late_answers(core, interface_of(core), true);
+    bool gone = true;
+    for (const PortalUse use : kPortalUses) gone = remove(core, use) && gone;
+    return gone;
+  }
+
+ private:
+  /// Under the number of a first context, memory may be that of another one already.
+  bool is_own(PortalUse use) const {
+    return use != PortalUse::kMemory || !is_first_context(rx_) || rx_.whole->first_is_there;
+  }
+  bool is_quiet_at(const Core& core, PortalUse use) const {
+    const PortalTableEntry* portal = interface_of(core).portal(portal_of(rx_.number, use));
+    return !is_own(use) || portal == nullptr || portal->in_progress == 0;
+  }
+  bool remove(Core& core, PortalUse use) {
+    Interface& ni = interface_of(core);
+    if (!is_own(use)) return true;
+    const bool gone = remove_portal(core, ni, portal_of(rx_.number, use));
+    if (gone && use == PortalUse::kMemory && is_first_context(rx_)) leave_memory(ni, rx_);
+    return gone;
+  }
+  void end_memory(Core& core) {
+    keeps_memory_ = false;
+    shut_memory(core, rx_);
+    if (is_quiet_at(core, PortalUse::kMemory)) remove(core, PortalUse::kMemory);
+  }
+
+  Receive& rx_;
+  bool keeps_memory_ = false;
+};
+
+}  // namespace
+
 bool close_receive(Engine& engine, Receive& rx) {
+  Closing closing(rx);
   {
     const Engine::Duty duty(engine);
-    shut(duty.core(), rx);
+    closing.begin(duty.core());
   }
-  auto is_quiet = [&](Core& core) {
-    return std::ranges::all_of(kPortalUses, [&](PortalUse use) {
-      const PortalTableEntry* portal = interface_of(core).portal(portal_of(rx.number, use));
-      return portal == nullptr || portal->in_progress == 0;
-    });
-  };
-  if (engine.wait(is_quiet, Engine::kLingerNs, OnAbort::kGoOn) != WaitResult::kReached) return false;
+  auto is_quiet = [&](Core& core) { return closing.is_quiet(core); };
+  const bool quiet = engine.wait(is_quiet, Engine::kLingerNs, OnAbort::kGoOn) == WaitResult::kReached;
   const Engine::Duty duty(engine);
-  give_late_answers(duty.core(), interface_of(duty.core()), true);
-  bool gone = true;
-  for (const PortalUse use : kPortalUses)
-    gone = remove_portal(duty.core(), interface_of(duty.core()), portal_of(rx.number, use)) && gone;
-  if (gone && is_first_context(rx)) choose_for_memory(interface_of(duty.core()), rx);
-  return gone;
+  return closing.end(duty.core(), quiet);
 }
 
 }  // namespace portofu::fabric

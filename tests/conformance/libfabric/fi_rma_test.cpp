@@ -471,5 +471,62 @@ TEST_F(FiRma, Scalable_endpoint_is_reached_while_it_has_a_context) {
   for (fid* object : {&reached->fid, &sender->fid, &sep->fid, &av->fid}) EXPECT_EQ(fi_close(object), 0);
 }
 
+/// Who writes to a scalable endpoint does not hear of it when the first of its contexts is closed, or opened again.
+TEST_F(FiRma, Scalable_endpoint_is_reached_all_the_time) {
+  constexpr std::size_t kBytes = 4 << 20;
+  fid_av* av = nullptr;
+  fid_ep *sep = nullptr, *sender = nullptr;
+  std::array<fid_ep*, 2> rx{};
+  ASSERT_NO_FATAL_FAILURE(open_sender(4, &av, &sender));
+  info->ep_attr->rx_ctx_cnt = rx.size();
+  ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &sep, nullptr), 0);
+  ASSERT_EQ(fi_scalable_ep_bind(sep, &b.av->fid, 0), 0);
+  const auto open = [&](int i) {
+    ASSERT_EQ(fi_rx_context(sep, i, nullptr, &rx[i], nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(rx[i], &b.cq->fid, FI_RECV), 0);
+    ASSERT_EQ(fi_enable(rx[i]), 0);
+  };
+  std::array<std::byte, 64> name;
+  std::size_t bytes = name.size();
+  fi_addr_t to = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_getname(&sep->fid, name.data(), &bytes), 0);
+  ASSERT_EQ(fi_av_insert(av, name.data(), 1, &to, 0, nullptr), 1);
+  fi_addr_t to_of_b = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_av_insert(b.av, name.data(), 1, &to_of_b, 0, nullptr), 1);
+  for (int i = 0; i < 2; ++i) open(i);
+  std::vector<std::uint8_t> sent(kBytes, 7), target(kBytes);
+  fid_mr* reached = open_memory(target.data(), kBytes, 17);
+  std::atomic<bool> over{false};
+  std::array<std::atomic<int>, 2> written{};
+  const auto write = [&](fid_ep* ep, const Node& node, fi_addr_t target_of, std::size_t length, int self) {
+    constexpr int kAtOnce = 4;
+    const auto write_one = [&] {
+      ssize_t result = -FI_EAGAIN;
+      while (result == -FI_EAGAIN) result = fi_write(ep, sent.data(), length, nullptr, target_of, 0, 17, nullptr);
+      ASSERT_EQ(result, 0);
+    };
+    for (int i = 0; i < kAtOnce; ++i) write_one();
+    for (; !over; ++written[self]) {
+      ASSERT_EQ(node.next().err, 0) << self;
+      write_one();
+    }
+    for (int i = 0; i < kAtOnce; ++i) EXPECT_EQ(node.next().err, 0) << self;
+  };
+  // One in the middle of its writes, and one that begins many meanwhile.
+  std::thread far(write, sender, std::cref(a), to, kBytes, 0);
+  std::thread near(write, b.ep, std::cref(b), to_of_b, std::size_t{8}, 1);
+  for (int i = 0; i < 10; ++i) {
+    const std::array<int, 2> before{written[0], written[1]};
+    while ((written[0] < before[0] + 2 || written[1] < before[1] + 4) && !HasFailure()) std::this_thread::yield();
+    EXPECT_EQ(fi_close(&rx[0]->fid), 0);
+    open(0);
+  }
+  over = true;
+  far.join();
+  near.join();
+  for (fid* object : {&reached->fid, &sender->fid, &rx[0]->fid, &rx[1]->fid, &sep->fid, &av->fid})
+    EXPECT_EQ(fi_close(object), 0);
+}
+
 }  // namespace
 }  // namespace portofu::test
