@@ -17,8 +17,15 @@ namespace {
 
 ProcessId endpoint_at(const Address& address) { return endpoint_of(address.process(), address.number); }
 
-/// On duty: puts an address of a vector of this process into the first place that is free.
+/// On duty: puts an address of a vector of this process into the first place that is free. One that is there already
+/// keeps its place, so that its messages stay in order, and count once towards what waits at it.
 std::uint64_t add_own(AddressVector& av, const Address& address) {
+  const auto known = av.places.find(AddressVector::key_of(endpoint_at(address)));
+  if (known != av.places.end()) {
+    ++av.more_uses[known->second];
+    if (address.contexts != 0) av.addresses[known->second].contexts = address.contexts;
+    return known->second;
+  }
   const auto free = av.free_places.begin();
   if (free == av.free_places.end()) {
     const std::uint64_t place = av.addresses.size();
@@ -162,6 +169,10 @@ int remove(fid_av* fid, fi_addr_t* places, std::size_t count, std::uint64_t flag
       std::uint32_t context = 0;
       if (av->find(places[i], &context) == nullptr) return -FI_EINVAL;
       const std::uint64_t place = av->place_of(places[i]);
+      if (const auto more = av->more_uses.find(place); more != av->more_uses.end()) {
+        if (--more->second == 0) av->more_uses.erase(more);
+        continue;
+      }
       if (av->shared == nullptr) av->free_places.insert(place);  // First, since it takes memory.
       // Who knew of all removals knows of this one, too.
       if (av->shared != nullptr && av->shared->remove(place, av->addresses[place]) == av->removals_seen)
@@ -253,9 +264,22 @@ void AddressVector::set(std::uint64_t place, const Address& address) {
   addresses[place] = address;
 }
 
+void AddressVector::forget_place(std::uint64_t place) {
+  const std::uint64_t key = key_of(endpoint_at(addresses[place]));
+  const auto found = places.find(key);
+  if (found == places.end() || found->second != place) return;
+  places.erase(found);
+  if (shared == nullptr) return;
+  // Several processes may have put one address into a vector with a name.
+  for (std::uint64_t other = 0; other < addresses.size(); ++other) {
+    if (other == place || !has(other) || key_of(endpoint_at(addresses[other])) != key) continue;
+    places.emplace(key, other);
+    return;
+  }
+}
+
 void AddressVector::drop(std::uint64_t place) {
-  const auto found = places.find(key_of(endpoint_at(addresses[place])));
-  if (found != places.end() && found->second == place) places.erase(found);
+  forget_place(place);
   addresses[place].pid = 0;
   if (credits[place].holds_fence) --held_fences;
   close_credit(*core, *domain, credits[place]);

@@ -33,6 +33,8 @@ struct AddressVector {
   std::size_t held_fences = 0;                          ///< On duty: of `credits`, with holds_fence.
   std::set<std::uint64_t> free_places;                  ///< On duty: of addresses that were removed.
   std::unordered_map<std::uint64_t, fi_addr_t> places;  ///< On duty: by key_of, for FI_SOURCE.
+  /// On duty, by place: how often an address was inserted once more. It has one place then, and one credit.
+  std::unordered_map<std::uint64_t, std::uint32_t> more_uses;
 
   AddressVector();
   ~AddressVector();
@@ -76,8 +78,9 @@ struct AddressVector {
   void drop(std::uint64_t place);
 
  private:
-  bool has_changed() const;  ///< Somebody has removed something from `shared`.
-  void look_again();         ///< On duty: finds what others have put into `shared`, and what they have removed.
+  void forget_place(std::uint64_t place);  ///< On duty: of a source.
+  bool has_changed() const;                ///< Somebody has removed something from `shared`.
+  void look_again();  ///< On duty: finds what others have put into `shared`, and what they have removed.
 };
 
 }  // namespace portofu::fabric

@@ -87,6 +87,27 @@ TEST_F(FiAv, Places_are_given_in_order_and_anew) {
   EXPECT_EQ(fi_close(&av->fid), 0);
 }
 
+/// "Attempting to insert a duplicate copy of the same address into an AV may result in undefined behavior." Here it has
+/// one place, until it is removed as often as it was inserted.
+TEST_F(FiAv, Address_that_is_inserted_again_keeps_its_place) {
+  const Name of_a = name_of(a);
+  fi_addr_t again = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_av_insert(b.av, of_a.data(), 1, &again, 0, nullptr), 1);
+  EXPECT_EQ(again, to_a);
+  const fi_addr_t other = b.insert(b);
+  EXPECT_NE(other, to_a);
+  int word = 3;
+  for (const fi_addr_t source : {to_a, to_a, fi_addr_t{FI_ADDR_NOTAVAIL}}) {
+    EXPECT_EQ(fi_inject(b.ep, &word, sizeof word, to_a), source == to_a ? 0 : -FI_EINVAL);
+    ASSERT_EQ(fi_recv(b.ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_inject(a.ep, &word, sizeof word, to_b), 0);
+    EXPECT_EQ(b.next().source, source);
+    EXPECT_EQ(fi_av_remove(b.av, &to_a, 1, 0), source == to_a ? 0 : -FI_EINVAL);
+  }
+  ASSERT_EQ(fi_av_insert(b.av, of_a.data(), 1, &again, 0, nullptr), 1);
+  EXPECT_EQ(again, to_a) << "the lowest place that is not in use";
+}
+
 TEST_F(FiAv, Range_of_nodes_and_services) {
   fid_av* av = open_av(nullptr);
   std::array<fi_addr_t, 4> places{};
@@ -232,6 +253,37 @@ TEST_F(FiAv, Who_was_removed_from_a_named_vector_is_no_target_and_no_source) {
     EXPECT_EQ(a.next().source, removed ? FI_ADDR_NOTAVAIL : place);
   }
   for (fid* object : {&ep->fid, &reader->fid, &writer->fid}) EXPECT_EQ(fi_close(object), 0);
+}
+
+/// Each process has the places that it has put in: a source that has one left is known by that.
+TEST_F(FiAv, Source_in_two_places_of_a_named_vector_is_known_while_one_is_left) {
+  const std::string name = "twice-" + std::to_string(getpid());
+  fid_av* writer = open_av(name.c_str());
+  fid_av* reader = open_av(name.c_str());
+  Node known;
+  ASSERT_EQ(fi_endpoint(domain, info.get(), &known.ep, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(known.ep, &reader->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(known.ep, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_enable(known.ep), 0);
+  const Name of_b = name_of(b);
+  std::array<fi_addr_t, 2> places{};
+  ASSERT_EQ(fi_av_insert(writer, of_b.data(), 1, places.data(), 0, nullptr), 1);
+  ASSERT_EQ(fi_av_insert(reader, of_b.data(), 1, &places[1], 0, nullptr), 1);
+  const fi_addr_t to_known = b.insert(known);
+  int word = 3;
+  const auto source_of_next = [&] {
+    EXPECT_EQ(fi_recv(known.ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    EXPECT_EQ(fi_inject(b.ep, &word, sizeof word, to_known), 0);
+    return a.next().source;
+  };
+  const fi_addr_t first = source_of_next();
+  ASSERT_TRUE(first == places[0] || first == places[1]) << first;
+  const fi_addr_t other = first == places[0] ? places[1] : places[0];
+  ASSERT_EQ(fi_av_remove(writer, &places[first == places[0] ? 0 : 1], 1, 0), 0);
+  EXPECT_EQ(source_of_next(), other);
+  ASSERT_EQ(fi_av_remove(writer, &places[first == places[0] ? 1 : 0], 1, 0), 0);
+  EXPECT_EQ(source_of_next(), FI_ADDR_NOTAVAIL);
+  for (fid* object : {&known.ep->fid, &reader->fid, &writer->fid}) EXPECT_EQ(fi_close(object), 0);
 }
 
 TEST_F(FiAv, Places_of_a_named_vector_are_given_once_whoever_asks) {
