@@ -24,6 +24,7 @@
 #include "engine/run/process_threads.h"
 #include "engine/run/wait_limits.h"
 #include "engine/segment/own_descriptor.h"
+#include "engine/target/complete.h"
 #include "engine/topology/near_cpus.h"
 
 namespace portofu {
@@ -227,12 +228,21 @@ bool ProgressThread::is_news_on_duty() const {
   return listening_long_ && needs_timers_on_duty(engine_.core_);
 }
 
+/// On duty: nothing has come, and nobody looks. What a receive waits for may be held at its sender.
+int ProgressThread::look_for_awaited_on_duty() {
+  const auto& ni = engine_.core_.interfaces[kFabricInterface];
+  bool found = false;
+  if (ni != nullptr) endure([&] { found = answer_if_awaited(engine_.core_, *ni); });
+  return found ? 1 : 0;
+}
+
 /// Runs the loop for an application that is away, until it looks for something itself.
 void ProgressThread::serve() {
   const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
   while (!stopping_.load(std::memory_order_acquire) && application_is_away(calls)) {
     engine_.duty_.take_as_guest();
-    const int work = engine_.cycle_on_duty();
+    int work = engine_.cycle_on_duty();
+    if (work == 0) work = look_for_awaited_on_duty();
     engine_.look_after_timers_on_duty(engine_.core_.now_ns());
     if (work > 0) engine_.core_.counters.add(Counter::kDutyByProgress);
     if (work > 0 && !engine_.unattended_) engine_.set_unattended_on_duty(true);

@@ -62,6 +62,7 @@ class ProgressThread {
   bool watch();
   void park();
   void serve();
+  int look_for_awaited_on_duty();
   void listen(std::uint64_t seen_calls);
   void stop_listening();
   bool is_news_on_duty() const;

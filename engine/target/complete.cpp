@@ -111,6 +111,20 @@ void give_late_answers(Core& core, Interface& ni, bool all) {
   }
 }
 
+bool waits_for_message(const Interface& ni) {
+  return std::ranges::any_of(ni.portal_table, [](const std::shared_ptr<PortalTableEntry>& portal) {
+    if (portal == nullptr || portal->priority.empty() || portal->overflow.empty()) return false;
+    return (static_cast<const ListEntry*>(portal->overflow.first())->options & kEntryOwnMemory) != 0;
+  });
+}
+
+bool answer_if_awaited(Core& core, Interface& ni) {
+  if (ni.late_answers.empty() || !waits_for_message(ni)) return false;
+  ni.is_awaited = true;
+  give_late_answers(core, ni);
+  return true;
+}
+
 void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, EntryNews news) {
   if ((news.options & kEntryEventUnlinkDisable) != 0) return;
   post_entry_event(core, ni, ni.eq_for(eq_handle, news.pt_index), EventKind::kAutoUnlink, news);

@@ -127,6 +127,13 @@ void release_header(Core& core, Interface& ni, UnexpectedHeader* header);
 /// @param all  whatever they take
 void give_late_answers(Core& core, Interface& ni, bool all = false);
 
+/// Whether some receive of libfabric has not found its message.
+bool waits_for_message(const Interface& ni);
+
+/// Nothing happens, and somebody waits: gives the answers that are due if a receive has not found its message, which
+/// may come behind what waits for them. @return whether any were
+bool answer_if_awaited(Core& core, Interface& ni);
+
 /// Raises AUTO_UNLINK of an entry that left its list by itself.
 void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, EntryNews news);
 

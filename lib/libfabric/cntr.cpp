@@ -21,7 +21,7 @@ std::uint64_t read_success(fid_cntr* fid) {
     const bool is_news = counter.is_news_on_duty();
     if (!is_news) {
       core.polled.note(WaitKind::kCounters, cntr->ct_handle);
-      note_vain_look(core, *cntr->domain);
+      note_vain_look(core);
     }
     return is_news;
   };
@@ -79,7 +79,7 @@ struct ThresholdLook {
     if (failures == UINT64_MAX) failures = counter.failure();
     const bool reached = counter.success() >= threshold;
     failed = !reached && counter.failure() != failures;
-    if (!reached && !failed) note_vain_look(core, *cntr.domain);
+    if (!reached && !failed) note_vain_look(core);
     return reached || failed;
   }
   void describe(WaitSubject& subject) const {

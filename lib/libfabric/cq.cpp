@@ -126,7 +126,7 @@ struct Look {
     const bool found = taken > 0 || failed;
     if (!found) {
       core.polled.note(WaitKind::kEventQueue, cq.eq_handle);
-      note_vain_look(core, *cq.domain);
+      note_vain_look(core);
     }
     return found;
   }
@@ -296,7 +296,7 @@ bool is_ready(CompletionQueue& cq) {
   cq.domain->engine->step();
   const Engine::Duty duty(*cq.domain->engine);
   if (cq.has_news(duty.core())) return true;
-  note_vain_look(duty.core(), *cq.domain);
+  note_vain_look(duty.core());
   return false;
 }
 

@@ -1,6 +1,5 @@
 #include "lib/libfabric/credit.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "engine/door/libfabric.h"
@@ -32,22 +31,9 @@ bool open_credit(Core& core, Credit& credit) {
   return true;
 }
 
-/// On duty: whether some receive has not found its message.
-bool waits_for_message(const Interface& ni, const Lane& lane) {
-  const auto waits_at = [&](std::uint32_t number, PortalUse use) {
-    const PortalTableEntry* portal = ni.portal(portal_of(number, use));
-    return portal != nullptr && !portal->priority.empty();
-  };
-  return std::ranges::any_of(lane.receivers, [&](const Receive* rx) {
-    return rx != nullptr && (waits_at(rx->number, PortalUse::kTagged) || waits_at(rx->number, PortalUse::kMessage));
-  });
-}
-
 }  // namespace
 
-void take_if_awaited(Core& core, const Domain& domain) {
-  if (waits_for_message(interface_of(core), *domain.lane)) note_miss(core);
-}
+void take_if_awaited(Core& core) { answer_if_awaited(core, interface_of(core)); }
 
 void note_miss(Core& core) {
   Interface& ni = interface_of(core);
@@ -63,7 +49,7 @@ void note_sleep(Core& core, const Domain& domain, bool& is_slept_at, bool sleeps
 
 void look_after_sleepers(Core& core, const Lane& lane) {
   Interface& ni = interface_of(core);
-  ni.is_slept_at = lane.sleepers != 0 && waits_for_message(ni, lane);
+  ni.is_slept_at = lane.sleepers != 0 && waits_for_message(ni);
   if (ni.is_slept_at) give_late_answers(core, ni);
 }
 

@@ -3,7 +3,8 @@
 // MiB of messages goes a mark, an empty put, which its target answers late: when there is memory for more. A sender
 // with many marks unanswered holds its next messages back, as triggered operations on the counter of the answers. So
 // they leave in order, and a peer that is gone, whose marks fail, lets them go. A target that waits for a message takes
-// all that come: the one that it waits for may be behind those that it does not receive.
+// all that come: the one that it waits for may be behind those that it does not receive. So does one that looks nowhere
+// while a receive of it waits, because progress is automatic (ProgressThread).
 
 #include "lib/libfabric/domain.h"
 
@@ -51,13 +52,13 @@ inline bool is_mark_due(Credit& credit, std::uint64_t length) {
 bool make_mark(Core& core, Credit& credit, Descriptor* mark);
 
 /// The slow half of note_vain_look.
-void take_if_awaited(Core& core, const Domain& domain);
+void take_if_awaited(Core& core);
 
 /// On duty: the application has looked for something to happen, and nothing has. It may wait for a message, if it has
 /// posted a receive.
-inline void note_vain_look(Core& core, const Domain& domain) {
+inline void note_vain_look(Core& core) {
   if (!interface_of(core).late_answers.empty()) [[unlikely]]
-    take_if_awaited(core, domain);
+    take_if_awaited(core);
 }
 /// On duty: it has looked for a message that has not come.
 void note_miss(Core& core);

@@ -46,7 +46,7 @@ bool has_news(PollSet::Member& member) {
   const Engine::Duty duty(*cntr.domain->engine);
   const CounterState now = cntr.state(duty.core());
   const bool is_news = std::exchange(member.seen, now) != now;
-  if (!is_news) note_vain_look(duty.core(), *cntr.domain);
+  if (!is_news) note_vain_look(duty.core());
   return is_news;
 }
 

@@ -442,5 +442,35 @@ TEST(FiDomainProcesses, Long_messages_that_nobody_receives_wait_at_their_sender)
   conformance::run_processes(2, flood_another);
 }
 
+/// FI_PROGRESS_AUTO: "No application action is required" (fi_domain(3)). The target posts a receive, and calls nothing
+/// while messages for which it has none come before the one that it waits for.
+void flood_who_is_away(conformance::Process& self) {
+  constexpr int kCount = 40;
+  ASSERT_EQ(setenv("PORTOFU_UNEXPECTED_MIB", "1", 1), 0);
+  const LoneNode node;
+  const fi_addr_t other = node.know(self.share(node.name())[self.rank() == 0 ? 1 : 0]);
+  std::vector<std::uint8_t> bytes(std::size_t{1} << 20);
+  std::uint64_t word = self.rank();
+  if (self.rank() == 0) {
+    ASSERT_EQ(fi_trecv(node->ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, kCount, 0, nullptr), 0);
+    self.barrier();
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (std::atomic_ref(word).load() == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    EXPECT_EQ(std::atomic_ref(word).load(), 1u);
+    EXPECT_EQ(node->next().tag, std::uint64_t{kCount});
+  } else {
+    self.barrier();
+    for (int i = 0; i < kCount; ++i)
+      ASSERT_EQ(fi_tsend(node->ep, bytes.data(), bytes.size(), nullptr, other, i, nullptr), 0);
+    ASSERT_EQ(fi_tsend(node->ep, &word, sizeof word, nullptr, other, kCount, nullptr), 0);
+    for (int i = 0; i <= kCount; ++i) EXPECT_EQ(node->next().err, 0);
+  }
+  self.barrier();
+}
+
+TEST(FiDomainProcesses, Receive_gets_its_message_while_its_process_is_away) {
+  conformance::run_processes(2, flood_who_is_away);
+}
+
 }  // namespace
 }  // namespace portofu::test

@@ -407,5 +407,26 @@ TEST_F(CompleteTest, Late_answer__waits_until_unexpected_messages_take_less) {
   EXPECT_EQ(next_sent().operation_id, 11u);
 }
 
+TEST_F(CompleteTest, Late_answer__is_given_when_a_receive_waits_in_vain) {
+  append_late();
+  std::byte* taken = ni.message_memory.take((std::uint64_t{settings.unexpected_mib} + 1) << 20);
+  ASSERT_NE(taken, nullptr);
+  EXPECT_FALSE(answer_if_awaited(core, ni)) << "none is due";
+  PacketHeader mark = put_header(0, 7);
+  mark.pt_index = kPt + 1;
+  receive(mark);
+  EXPECT_FALSE(answer_if_awaited(core, ni)) << "nobody waits";
+  append(entry(kPutsAndGets | kEntryUseOnce));
+  EXPECT_FALSE(answer_if_awaited(core, ni)) << "whoever waits at an entry that keeps no messages waits for others";
+  EntryRequest keeper = entry(kEntryOpPut | kEntryOwnMemory);
+  keeper.list = ListKind::kOverflow;
+  append(std::move(keeper));
+  EXPECT_TRUE(wire.sent.empty());
+  EXPECT_TRUE(answer_if_awaited(core, ni));
+  EXPECT_EQ(next_sent().operation_id, 7u);
+  EXPECT_FALSE(answer_if_awaited(core, ni)) << "none is due any more";
+  ni.message_memory.give(taken, (std::uint64_t{settings.unexpected_mib} + 1) << 20);
+}
+
 }  // namespace
 }  // namespace portofu
