@@ -443,9 +443,10 @@ static inline utofu_stadd_t uct_utofu_record_at(const uct_utofu_peer_t* peer, si
 }
 
 /* Whether an endpoint wants to know if its peer is there: it has sent something that nothing confirms, or waits for the
- * peer to take a message, or to make a ring, which a dead one never does. */
+ * peer to take a message, or to make a ring, which a dead one never does. Who cancels waits for a peer that fetches. */
 static inline int uct_utofu_ep_wonders(const uct_utofu_ep_t* ep) {
-  return (ep->unconfirmed || ep->wants_slot || ep->peer->early != NULL) && ep->failure == UCS_OK;
+  return ((ep->unconfirmed || ep->wants_slot) && ep->failure == UCS_OK) ||
+         (ep->peer->early != NULL && ep->peer->failure == UCS_OK);
 }
 
 /* Puts into the record `alive` of the peer, behind all messages, with a local notice. @return as uct_utofu_op_posted */

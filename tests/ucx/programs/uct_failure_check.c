@@ -5,8 +5,9 @@
 //            is who makes one more endpoint
 //   getting  a short get from a dead peer gives an error, and the handler is told, too
 //   unmet    so does who waits for a peer that dies before it has answered the first message
+//   fetched  so does who cancels a message that the peer is fetching when it dies; nobody else has to be told
 //   left     nobody waits for operations of an endpoint that was destroyed, whose peer is stopped: no flush, no fence
-// Usage: uct_failure_check alive|blocked|getting|unmet|left
+// Usage: uct_failure_check alive|blocked|getting|unmet|fetched|left
 #include <string.h>
 
 #include "uct_pair.h"
@@ -178,6 +179,35 @@ static void run_unmet(void) {
   CHECK(completion.status == UCS_ERR_ENDPOINT_TIMEOUT, "a flush says %s", ucs_status_string(completion.status));
 }
 
+// Of the peer: it has the message, and has not said so yet.
+static ucs_status_t stop_at_message(void* arg, void* data, size_t length, unsigned flags) {
+  (void)arg, (void)data, (void)length, (void)flags;
+  raise(SIGSTOP);
+  return UCS_OK;
+}
+
+static void fetch_and_stop(void) {
+  UCX_OK(uct_iface_set_am_handler(iface, 0, stop_at_message, NULL, 0));
+  for (;;) {
+    progress();
+  }
+}
+
+static void run_fetched(void) {
+  UCX_OK(uct_ep_am_short(ep, 0, 0, NULL, 0));
+  CHECK(waitpid(pair_child, NULL, WUNTRACED) == pair_child, "the peer does not stop");
+  CHECK(uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, expect_completion()) == UCS_INPROGRESS, "nothing is being fetched");
+  for (unsigned looks = 0; looks < 10000; looks++) {
+    progress();
+  }
+  CHECK(completed == 0, "a flush ends while a message is being fetched");
+  kill(pair_child, SIGKILL);
+  while (completed == 0) {
+    progress();
+  }
+  CHECK(told == 0, "who has cancelled is told of a failure");
+}
+
 // What it posts stays under way, and holds up nothing that goes elsewhere, here to itself.
 static void run_left(void) {
   static uct_ep_params_t self_params;
@@ -224,18 +254,22 @@ static void run_left(void) {
 
 static int end_with_dead(void (*run)(void)) {
   // The first message waits until the peer has made room.
-  for (; sent < kMessages && run != run_unmet; sent++) {
+  const int is_first = run == run_unmet || run == run_fetched;
+  for (; sent < kMessages && !is_first; sent++) {
     POST(UCS_OK, uct_ep_am_short(ep, 0, sent, NULL, 0));
   }
-  if (run != run_unmet) {
+  if (!is_first) {
     flush_and_meet();
+  }
+  if (pair_rank == 1 && run == run_fetched) {
+    fetch_and_stop();
   }
   if (pair_rank == 1) {
     pause();
   }
   failed_ep = ep;
   run();
-  CHECK(told == 1, "the handler is told %u times", told);
+  CHECK(told == (run != run_fetched), "the handler is told %u times", told);
   // It was told before this one was made, which finds out for itself.
   failed_ep = connect_again();
   told = 0;
@@ -263,6 +297,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "alive") != 0) {
     return end_with_dead(strcmp(what, "blocked") == 0   ? run_blocked
                          : strcmp(what, "getting") == 0 ? run_getting
+                         : strcmp(what, "fetched") == 0 ? run_fetched
                          : strcmp(what, "left") == 0    ? run_left
                                                         : run_unmet);
   }
