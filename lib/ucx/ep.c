@@ -53,6 +53,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_utofu_ep_t) {
   uct_utofu_ep_pending_purge(&self->super.super, warn_purged, NULL);
   ucs_list_del(&self->of_peer);
   ucs_list_del(&self->of_iface);
+  iface->parted |= ucs_list_is_empty(&self->peer->eps);
   for (unsigned i = 0; self->open_count > 0 && i < iface->config.buffers + UCT_UTOFU_TAGS; i++) {
     if (iface->ops[i].ep == self) {
       leave_op(iface, &iface->ops[i]);

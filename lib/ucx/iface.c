@@ -126,9 +126,6 @@ static ucs_status_t query(uct_iface_h tl_iface, uct_iface_attr_t* attr) {
 
 static void confirm_messages(uct_utofu_iface_t* iface, ucs_time_t now) {
   uct_utofu_ep_t* ep;
-  if (now < iface->next_confirm) {
-    return;
-  }
   iface->next_confirm = now + ucs_time_from_sec(kConfirmSeconds);
   ucs_list_for_each(ep, &iface->eps, of_iface) {
     if (uct_utofu_ep_wonders(ep) && ep->peer->asked != iface->next_confirm) {
@@ -178,7 +175,11 @@ unsigned uct_utofu_iface_progress(uct_iface_h tl_iface) {
     count += uct_utofu_poll_tcq(iface);
   }
   if (ucs_unlikely(rarely)) {
-    confirm_messages(iface, ucs_get_time());
+    const ucs_time_t now = ucs_get_time();
+    if (now >= iface->next_confirm) {
+      confirm_messages(iface, now);
+      uct_utofu_forget_peers(iface);
+    }
   }
   if (ucs_unlikely(!ucs_list_is_empty(&iface->owing))) {
     count += uct_utofu_pay_debts(iface);
@@ -300,7 +301,9 @@ static UCS_CLASS_CLEANUP_FUNC(uct_utofu_iface_t) {
   uct_utofu_wakeup_cleanup(self);
   uct_base_iface_progress_disable(&self->super.super, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
   for (unsigned i = 0; i < self->peer_count; i++) { /* Nobody has asked for what does not even have a ring. */
-    uct_utofu_cancel_early(self, self->peer_table[i]);
+    if (self->peer_table[i] != NULL) {
+      uct_utofu_cancel_early(self, self->peer_table[i]);
+    }
   }
   while (self->open_count > 0 && ucs_get_time() < deadline) {
     uct_utofu_iface_progress(&self->super.super);

@@ -236,10 +236,13 @@ struct uct_utofu_iface {
   utofu_stadd_t control_stadd;
 
   khash_t(uct_utofu_peers) peers; /* By VCQ id. */
-  uct_utofu_peer_t** peer_table;  /* By index. */
-  unsigned peer_count;
+  uct_utofu_peer_t** peer_table;  /* By index; NULL: it has been forgotten. */
+  unsigned peer_count;            /* Indices that were given. */
+  unsigned next_asked;            /* Index behind that of the peer without endpoints that was asked last. */
+  int parted;                     /* Some peer may be one that can be forgotten. */
   uct_utofu_chunk_t* chunks;
-  unsigned chunk_count, ring_count;
+  unsigned chunk_count;
+  unsigned ring_count; /* In use, of all chunks. */
 
   uct_utofu_op_t* ops;
   uct_utofu_op_t* free_ops;
@@ -410,6 +413,10 @@ void uct_utofu_peers_cleanup(uct_utofu_iface_t* iface);
 /* Beyond config.max_peers a peer has no record, and its index is UCT_UTOFU_NO_INDEX: it can only be refused.
  * @return NULL: no memory, or no such VCQ */
 uct_utofu_peer_t* uct_utofu_peer_get(uct_utofu_iface_t* iface, utofu_vcq_id_t id);
+
+/* Forgets peers that nothing here refers to, and that will write nothing here any more. Not to be called from a
+ * callback of the user, which others may have called for a peer. */
+void uct_utofu_forget_peers(uct_utofu_iface_t* iface);
 
 /* Makes a peer the interface that an address names, which may be a later one with the VCQ id of an earlier one. */
 void uct_utofu_peer_meet(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_iface_addr_t* addr);

@@ -51,6 +51,15 @@ void uct_utofu_peers_cleanup(uct_utofu_iface_t* iface) {
   kh_destroy_inplace(uct_utofu_peers, &iface->peers);
 }
 
+/* Those that were given to others come last: a peer that is taken for dead may write once more. */
+static uint32_t free_index(const uct_utofu_iface_t* iface) {
+  unsigned index = iface->peer_count < iface->config.max_peers ? iface->peer_count : 0;
+  while (index < iface->peer_count && iface->peer_table[index] != NULL) {
+    index++;
+  }
+  return index < iface->config.max_peers ? index : UCT_UTOFU_NO_INDEX;
+}
+
 static uct_utofu_peer_t* make_peer(uct_utofu_iface_t* iface, utofu_vcq_id_t id) {
   uct_utofu_peer_t* const peer = ucs_calloc(1, sizeof *peer, "utofu peer");
   if (peer == NULL) {
@@ -58,7 +67,7 @@ static uct_utofu_peer_t* make_peer(uct_utofu_iface_t* iface, utofu_vcq_id_t id) 
   }
   peer->id = id;
   peer->route = id;
-  peer->index = iface->peer_count < iface->config.max_peers ? iface->peer_count : UCT_UTOFU_NO_INDEX;
+  peer->index = free_index(iface);
   peer->epoch = iface->md->vcqs[iface->vcq_slot].epoch;
   peer->failure = UCS_OK;
   ucs_list_head_init(&peer->eps);
@@ -88,8 +97,10 @@ uct_utofu_peer_t* uct_utofu_peer_get(uct_utofu_iface_t* iface, utofu_vcq_id_t id
   kh_val(&iface->peers, place) = peer;
   if (peer->index == UCT_UTOFU_NO_INDEX) {
     ucs_error("more than %u peers (UCX_UTOFU_MAX_PEERS)", iface->config.max_peers);
+    iface->parted = 1;
   } else {
-    iface->peer_table[iface->peer_count++] = peer;
+    iface->peer_table[peer->index] = peer;
+    iface->peer_count = ucs_max(iface->peer_count, peer->index + 1);
   }
   return peer;
 }
@@ -138,17 +149,43 @@ static ucs_status_t add_chunk(uct_utofu_iface_t* iface) {
   return UCS_OK;
 }
 
-static ucs_status_t make_ring(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
-  const unsigned place = iface->ring_count % UCT_UTOFU_CHUNK_RINGS;
+/* @return a chunk with room for a ring, at *place_p; NULL: no memory */
+static uct_utofu_chunk_t* find_place(uct_utofu_iface_t* iface, unsigned* place_p) {
   if (iface->ring_count == iface->chunk_count * UCT_UTOFU_CHUNK_RINGS && add_chunk(iface) != UCS_OK) {
+    return NULL;
+  }
+  for (unsigned i = iface->chunk_count; i > 0; i--) {
+    for (*place_p = 0; *place_p < UCT_UTOFU_CHUNK_RINGS; ++*place_p) {
+      if (iface->chunks[i - 1].owners[*place_p] == NULL) {
+        return &iface->chunks[i - 1];
+      }
+    }
+  }
+  return NULL;
+}
+
+static ucs_status_t make_ring(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  unsigned place;
+  uct_utofu_chunk_t* const chunk = find_place(iface, &place);
+  if (chunk == NULL) {
     return UCS_ERR_NO_MEMORY;
   }
-  uct_utofu_chunk_t* const chunk = &iface->chunks[iface->chunk_count - 1];
   chunk->owners[place] = peer;
   peer->rx_ring = chunk->memory + place * ring_bytes(iface);
   peer->rx_stadd = chunk->stadd + place * ring_bytes(iface);
   iface->ring_count++;
   return UCS_OK;
+}
+
+static void give_ring(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
+  for (unsigned i = 0; i < iface->chunk_count; i++) {
+    for (unsigned place = 0; place < UCT_UTOFU_CHUNK_RINGS; place++) {
+      if (iface->chunks[i].owners[place] == peer) {
+        iface->chunks[i].owners[place] = NULL;
+        iface->ring_count--;
+      }
+    }
+  }
 }
 
 int uct_utofu_ring(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
@@ -275,10 +312,10 @@ static void answered(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct
 static void record_written(uct_utofu_iface_t* iface, size_t end) {
   const size_t index = (end - 1) / sizeof(uct_utofu_record_t);
   const uct_utofu_record_t* const record = (const uct_utofu_record_t*)iface->control + index;
-  if (index >= iface->peer_count) {
-    return; /* Of an earlier interface on this VCQ. */
+  uct_utofu_peer_t* const peer = index < iface->peer_count ? iface->peer_table[index] : NULL;
+  if (peer == NULL) {
+    return; /* Of an earlier interface on this VCQ, or of a peer that was forgotten. */
   }
-  uct_utofu_peer_t* const peer = iface->peer_table[index];
   if (end - index * sizeof *record == sizeof *record) {
     uct_utofu_outbox_written(iface, peer);
     return;
@@ -349,6 +386,7 @@ void uct_utofu_peer_failed(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs
     ucs_debug("peer 0x%lx failed: %s", (unsigned long)peer->id, ucs_status_string(status));
     peer->failure = status;
   }
+  iface->parted |= ucs_list_is_empty(&peer->eps);
   ucs_list_for_each(ep, &peer->eps, of_peer) { uct_utofu_ep_failed(ep, peer->failure); }
   uct_utofu_drop_early(iface, peer, peer->failure);
   uct_utofu_tell_failures(iface, peer);
@@ -365,33 +403,110 @@ static uct_utofu_op_t* take_question(uct_utofu_iface_t* iface, uct_utofu_ep_t* e
   return op;
 }
 
-ucs_status_t uct_utofu_peer_check(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
-  const uct_utofu_peer_t* const peer = ep->peer;
-  uct_utofu_op_t* const op = take_question(iface, ep, UCT_UTOFU_OP_CHECK);
-  if (op == NULL) {
-    return UCS_ERR_NO_RESOURCE;
-  }
-  /* It changes nothing, and finds what is there. */
+/* Compares its incarnation, which changes nothing, and finds what is there. */
+static ucs_status_t check(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
+  const uct_utofu_peer_t* const peer = op->peer;
   return uct_utofu_op_posted(iface, op,
                              utofu_cswap8(iface->vcq, peer->route, peer->incarnation, peer->incarnation,
                                           peer->control + incarnation_offset(peer->doorbells), op->tag,
                                           UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, NULL));
 }
 
+ucs_status_t uct_utofu_peer_check(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
+  uct_utofu_op_t* const op = take_question(iface, ep, UCT_UTOFU_OP_CHECK);
+  return op == NULL ? UCS_ERR_NO_RESOURCE : check(iface, op);
+}
+
+/* Puts into the record of whatever peer has the first: nobody reads what is written. */
+static ucs_status_t confirm(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
+  const uct_utofu_peer_t* const peer = op->peer;
+  return uct_utofu_op_posted(
+      iface, op,
+      utofu_put_piggyback8(iface->vcq, peer->route, 1, peer->control + offsetof(uct_utofu_record_t, alive),
+                           sizeof(uint64_t), op->tag,
+                           UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_STRONG_ORDER, NULL));
+}
+
 ucs_status_t uct_utofu_peer_confirm(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
-  uct_utofu_peer_t* const peer = ep->peer;
-  /* The record of whatever peer has the first: nobody reads what is written. */
-  const utofu_stadd_t alive = peer->control + offsetof(uct_utofu_record_t, alive);
   uct_utofu_op_t* const op = take_question(iface, ep, UCT_UTOFU_OP_CONFIRM);
   if (op == NULL) {
     return UCS_ERR_NO_RESOURCE;
   }
-  const ucs_status_t status = uct_utofu_op_posted(
-      iface, op,
-      utofu_put_piggyback8(iface->vcq, peer->route, 1, alive, sizeof(uint64_t), op->tag,
-                           UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_STRONG_ORDER, NULL));
+  const ucs_status_t status = confirm(iface, op);
   if (status == UCS_OK) {
     ep->unconfirmed = 0;
   }
   return status;
+}
+
+/* No endpoint has it, and it is owed nothing. Operations of no endpoint may still be on their way to it. */
+static int is_left(uct_utofu_peer_t* peer) {
+  return ucs_list_is_empty(&peer->eps) && peer->early == NULL && peer->owes == 0 && !peer->is_owing &&
+         !peer->fetching && peer->fetch_step == UCT_UTOFU_FETCH_LOOK;
+}
+
+/* Whether it will write nothing here: it is gone, one of us has refused the other, or it does not know us. So it is
+ * with a later interface that has its VCQ, unless that has rung. */
+static int is_over(const uct_utofu_peer_t* peer) {
+  return peer->failure == UCS_ERR_ENDPOINT_TIMEOUT || peer->index == UCT_UTOFU_NO_INDEX ||
+         (peer->rx_ring == NULL && (peer->tx == UCT_UTOFU_TX_NONE || peer->tx == UCT_UTOFU_TX_REFUSED ||
+                                    peer->failure == UCS_ERR_CONNECTION_RESET));
+}
+
+static void forget_peer(uct_utofu_iface_t* iface, khiter_t place) {
+  uct_utofu_peer_t* const peer = kh_val(&iface->peers, place);
+  kh_del(uct_utofu_peers, &iface->peers, place);
+  if (peer->rx_ring != NULL) {
+    give_ring(iface, peer);
+  }
+  if (peer->index != UCT_UTOFU_NO_INDEX) {
+    memset(uct_utofu_record_of(iface, peer), 0, sizeof(uct_utofu_record_t));
+    iface->peer_table[peer->index] = NULL;
+  }
+  ucs_free(peer);
+}
+
+/* Where many have been left, asks some of them whether they are there: of those that are gone nobody would hear. */
+static void ask_left(uct_utofu_iface_t* iface, unsigned left) {
+  enum { kMostAsked = 16 };
+  unsigned asked = 0;
+  if (left <= iface->config.max_peers / 2) {
+    return;
+  }
+  iface->parted = 1;
+  for (unsigned looks = 0; looks < iface->peer_count && asked < kMostAsked; looks++) {
+    uct_utofu_peer_t* const peer = iface->peer_table[iface->next_asked++ % iface->peer_count];
+    if (peer == NULL || !is_left(peer)) {
+      continue;
+    }
+    uct_utofu_op_t* const op = uct_utofu_op_take_of(iface, peer, 1, 0);
+    if (op == NULL) {
+      return;
+    }
+    const int is_known = peer->incarnation != 0; /* Some endpoint was made. */
+    op->kind = is_known ? UCT_UTOFU_OP_CHECK : UCT_UTOFU_OP_CONFIRM;
+    if ((is_known ? check(iface, op) : confirm(iface, op)) != UCS_OK) {
+      return;
+    }
+    asked++;
+  }
+}
+
+void uct_utofu_forget_peers(uct_utofu_iface_t* iface) {
+  unsigned left = 0;
+  if (!iface->parted || iface->left_count > 0) {
+    return; /* An operation of no endpoint has a peer. */
+  }
+  iface->parted = 0;
+  for (khiter_t place = kh_begin(&iface->peers); place != kh_end(&iface->peers); ++place) {
+    if (!kh_exist(&iface->peers, place) || !is_left(kh_val(&iface->peers, place))) {
+      continue;
+    }
+    if (is_over(kh_val(&iface->peers, place))) {
+      forget_peer(iface, place);
+    } else {
+      left++;
+    }
+  }
+  ask_left(iface, left);
 }

@@ -200,6 +200,7 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_strangers_check returned
 - uct_strangers_check silent
 - uct_strangers_check refused
+- uct_strangers_check parted
 - uct_fence_check
 PORTOFU_SHUFFLE=1 uct_fence_check
 PAIR_FAR=1 uct_fence_check

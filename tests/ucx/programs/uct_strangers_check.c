@@ -9,6 +9,7 @@
 //   returned an interface to which nothing could be sent has a successor, which sends
 //   silent   the first message arrives though its sender does nothing more; or it cancels it, and sends others
 //   refused   an interface that knows as many peers as it can says so to one more
+//   parted    it forgets those that are gone, and those that it has sent no messages to
 // Usage: uct_strangers_check CASE
 #include "uct_entities.h"
 
@@ -344,11 +345,58 @@ static void run_refused(void) {
   close_entities();
 }
 
+// ---- parted ----
+
+// Endpoints come and go, to more interfaces one after the other than are known at a time.
+static void run_parted(void) {
+  enum { kKnown = 4, kRounds = 24 };
+  setenv("UCX_UTOFU_MAX_PEERS", "4", 1);
+  entity_t *const from = make_entity(), *const stays = make_entity();
+  const uct_ep_h there = add_ep(from, stays);
+  entity_t* others[kKnown * 2];
+  for (unsigned i = 0; i < kKnown * 2; i++) {
+    others[i] = make_entity();
+  }
+  for (unsigned round = 0; round < kRounds; round++) {
+    entity_t* const to = others[round % (kKnown * 2)];
+    const int sends = round % 3 != 0;  // Otherwise it puts, of which the peer hears nothing.
+    uct_ep_h ep = NULL;
+    const uct_ep_params_t params = {
+        .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR | UCT_EP_PARAM_FIELD_IFACE_ADDR,
+        .iface = from->iface,
+        .dev_addr = (const uct_device_addr_t*)to->address,
+        .iface_addr = (const uct_iface_addr_t*)to->address};
+    while (uct_ep_create(&params, &ep) != UCS_OK) {
+      look(from, 100);
+      poll(NULL, 0, 1);
+    }
+    UCX_OK(TRY(uct_ep_put_short(ep, &round, sizeof round, (uintptr_t)to->memory, to->key.rkey)));
+    if (sends) {
+      to->taken = to->sum = 0;
+      UCX_OK(TRY(send_bcopy(ep, round, 64)));
+      UNTIL(to->taken == 1);
+      CHECK(to->sum == round, "message %lu arrives", (unsigned long)to->sum);
+    }
+    flush_ep(ep);
+    CHECK(memcmp(to->memory, &round, sizeof round) == 0, "a put does not arrive");
+    uct_ep_destroy(ep);
+    if (sends) {
+      close_iface(to);
+      open_iface(to);
+    }
+    UCX_OK(TRY(send_bcopy(there, round, 64)));
+  }
+  UNTIL(stays->taken == kRounds);
+  flush_ep(there);
+  CHECK(from->errors == 0, "%u errors", from->errors);
+  close_entities();
+}
+
 int main(int argc, char** argv) {
   static const test_case_t cases[] = {
-      {"counts", run_counts},     {"late", run_late},         {"answered", run_answered},
-      {"closed", run_closed},     {"replaced", run_replaced}, {"restarted", run_restarted},
-      {"returned", run_returned}, {"silent", run_silent},     {"refused", run_refused}};
+      {"counts", run_counts},     {"late", run_late},           {"answered", run_answered}, {"closed", run_closed},
+      {"replaced", run_replaced}, {"restarted", run_restarted}, {"returned", run_returned}, {"silent", run_silent},
+      {"refused", run_refused},   {"parted", run_parted}};
   setenv("UCX_UTOFU_SLOTS", "16", 1);
   return run_case("uct_strangers_check", cases, sizeof cases / sizeof cases[0], argc > 1 ? argv[1] : NULL);
 }
