@@ -108,6 +108,8 @@ ssize_t peek(Core& core, const Receive& rx, const ReceiveCall& call) {
   Interface& ni = interface_of(core);
   const std::uint16_t pt_index = portal_of(rx.number, call.portal);
   UnexpectedHeader* header = find_header(ni, pt_index, criteria);
+  const bool discards = (call.flags & FI_DISCARD) != 0;
+  if ((call.flags & FI_CLAIM) != 0) claimed_by(call.msg.context) = discards ? nullptr : header;
   tell(core, rx, call, header, header != nullptr ? NiFail::kOk : NiFail::kNoMatch);
   if (header == nullptr) {
     ni.portal(pt_index)->miss(criteria);
@@ -115,8 +117,7 @@ ssize_t peek(Core& core, const Receive& rx, const ReceiveCall& call) {
     return 0;
   }
   if ((call.flags & (FI_CLAIM | FI_DISCARD)) != 0) hold_header(ni, pt_index, *header);
-  if ((call.flags & FI_CLAIM) != 0) claimed_by(call.msg.context) = header;
-  if ((call.flags & FI_DISCARD) != 0) drop_held(core, ni, *header);
+  if (discards) drop_held(core, ni, *header);
   return 0;
 }
 
@@ -126,10 +127,22 @@ bool has_inlet(const Interface& ni, std::uint16_t pt_index) {
   return inlet.eq_handle != 0 || inlet.ct_handle != 0;
 }
 
+/// On duty: the message that a context has claimed of those that the call receives. @return nullptr: there is none
+UnexpectedHeader* claimed_message(const Interface& ni, const Receive& rx, const ReceiveCall& call) {
+  if (call.msg.context == nullptr) return nullptr;
+  const void* const wanted = claimed_by(call.msg.context);
+  const UnexpectedList& held = ni.portal(portal_of(rx.number, call.portal))->held;
+  for (UnexpectedEntry* entry = held.first(); entry != nullptr; entry = UnexpectedList::next(*entry)) {
+    auto* const header = static_cast<UnexpectedHeader*>(entry);
+    if (header == wanted) return header;
+  }
+  return nullptr;
+}
+
 ssize_t take_claimed(Core& core, const Receive& rx, const ReceiveCall& call) {
-  auto* header = call.msg.context != nullptr ? static_cast<UnexpectedHeader*>(claimed_by(call.msg.context)) : nullptr;
-  if (header == nullptr) return -FI_EINVAL;
   Interface& ni = interface_of(core);
+  UnexpectedHeader* const header = claimed_message(ni, rx, call);
+  if (header == nullptr) return -FI_EINVAL;
   if (rx.shared && !has_inlet(ni, header->pt_index)) return -FI_EOPBADSTATE;
   if ((call.flags & FI_DISCARD) != 0) {
     claimed_by(call.msg.context) = nullptr;

@@ -276,6 +276,36 @@ TEST_F(FiTagged, Claim_without_a_context_is_refused) {
   EXPECT_TRUE(b.is_quiet());
 }
 
+/// "If this flag is used in conjunction with FI_PEEK, it indicates if the peek request completes successfully ... the
+/// message is discarded", with FI_CLAIM, too. What a context has not claimed, or an endpoint or a call does not
+/// receive, is not taken.
+TEST_F(FiTagged, Claim_of_nothing_is_refused) {
+  fi_context claimed{};
+  fi_msg_tagged msg{};
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.tag = 12;
+  msg.context = &claimed;
+  fi_msg untagged{};
+  untagged.addr = FI_ADDR_UNSPEC;
+  untagged.context = &claimed;
+  const int sent = 1;
+  ASSERT_EQ(fi_tinject(a.ep, &sent, sizeof sent, to_b, 12), 0);
+  while (fi_trecvmsg(b.ep, &msg, FI_PEEK | FI_CLAIM | FI_DISCARD) == 0 && b.next().err == FI_ENOMSG) continue;
+  EXPECT_EQ(fi_trecvmsg(b.ep, &msg, FI_CLAIM), -FI_EINVAL) << "it is discarded";
+  ASSERT_EQ(fi_tinject(a.ep, &sent, sizeof sent, to_b, 12), 0);
+  while (fi_trecvmsg(b.ep, &msg, FI_PEEK | FI_CLAIM) == 0 && b.next().err == FI_ENOMSG) {
+    EXPECT_EQ(fi_trecvmsg(b.ep, &msg, FI_CLAIM), -FI_EINVAL) << "it has not come";
+  }
+  EXPECT_EQ(fi_trecvmsg(a.ep, &msg, FI_CLAIM), -FI_EINVAL) << "another endpoint has it";
+  EXPECT_EQ(fi_recvmsg(b.ep, &untagged, FI_CLAIM), -FI_EINVAL) << "it has a tag";
+  fi_context copy = claimed;
+  ASSERT_EQ(fi_trecvmsg(b.ep, &msg, FI_CLAIM | FI_DISCARD), 0);
+  EXPECT_EQ(b.next().err, 0);
+  msg.context = &copy;
+  EXPECT_EQ(fi_trecvmsg(b.ep, &msg, FI_CLAIM), -FI_EINVAL) << "it is taken";
+  EXPECT_TRUE(b.is_quiet());
+}
+
 /// "The returned completion data will indicate the meta-data associated with the message, such as the message length,
 /// completion flags, available CQ data, tag, and source address."
 TEST_F(FiTagged, Peek_tells_all_of_a_message) {
