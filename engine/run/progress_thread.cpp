@@ -225,6 +225,8 @@ bool ProgressThread::is_news_on_duty() const {
   if (engine_.core_.waiting_peers.size() > listening_waiting_) return true;
   if (is_asking_on_duty(engine_.core_) && !listening_asking_) return true;
   if (engine_.leaves_work_on_duty()) return true;
+  const auto& ni = engine_.core_.interfaces[kFabricInterface];
+  if (ni != nullptr && !ni->late_answers.empty()) return true;  // A receive may wait for what is held.
   return listening_long_ && needs_timers_on_duty(engine_.core_);
 }
 

@@ -444,24 +444,35 @@ TEST(FiDomainProcesses, Long_messages_that_nobody_receives_wait_at_their_sender)
 
 /// FI_PROGRESS_AUTO: "No application action is required" (fi_domain(3)). The target posts a receive, and calls nothing
 /// while messages for which it has none come before the one that it waits for.
-void flood_who_is_away(conformance::Process& self) {
+void flood_who_is_away(conformance::Process& self, bool posts_first) {
   constexpr int kCount = 40;
+  constexpr int kHeld = 20;  // From then on no message leaves before some are received.
   ASSERT_EQ(setenv("PORTOFU_UNEXPECTED_MIB", "1", 1), 0);
   const LoneNode node;
   const fi_addr_t other = node.know(self.share(node.name())[self.rank() == 0 ? 1 : 0]);
   std::vector<std::uint8_t> bytes(std::size_t{1} << 20);
   std::uint64_t word = self.rank();
-  if (self.rank() == 0) {
+  const auto post = [&] {
     ASSERT_EQ(fi_trecv(node->ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, kCount, 0, nullptr), 0);
+  };
+  const auto flood = [&](int first, int end) {
+    for (int i = first; i < end; ++i)
+      ASSERT_EQ(fi_tsend(node->ep, bytes.data(), bytes.size(), nullptr, other, i, nullptr), 0);
+  };
+  if (self.rank() == 0) {
+    if (posts_first) post();
     self.barrier();
+    self.barrier();
+    if (!posts_first) post();
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (std::atomic_ref(word).load() == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     EXPECT_EQ(std::atomic_ref(word).load(), 1u);
     EXPECT_EQ(node->next().tag, std::uint64_t{kCount});
   } else {
     self.barrier();
-    for (int i = 0; i < kCount; ++i)
-      ASSERT_EQ(fi_tsend(node->ep, bytes.data(), bytes.size(), nullptr, other, i, nullptr), 0);
+    flood(0, kHeld);
+    self.barrier();
+    flood(kHeld, kCount);
     ASSERT_EQ(fi_tsend(node->ep, &word, sizeof word, nullptr, other, kCount, nullptr), 0);
     for (int i = 0; i <= kCount; ++i) EXPECT_EQ(node->next().err, 0);
   }
@@ -469,7 +480,11 @@ void flood_who_is_away(conformance::Process& self) {
 }
 
 TEST(FiDomainProcesses, Receive_gets_its_message_while_its_process_is_away) {
-  conformance::run_processes(2, flood_who_is_away);
+  conformance::run_processes(2, [](conformance::Process& self) { flood_who_is_away(self, true); });
+}
+
+TEST(FiDomainProcesses, Receive_that_is_posted_last_gets_its_message_too) {
+  conformance::run_processes(2, [](conformance::Process& self) { flood_who_is_away(self, false); });
 }
 
 }  // namespace
