@@ -528,5 +528,49 @@ TEST_F(FiRma, Scalable_endpoint_is_reached_all_the_time) {
     EXPECT_EQ(fi_close(object), 0);
 }
 
+/// Whatever is arriving, contexts that are closed at the same time are closed, and may be opened again.
+TEST_F(FiRma, Scalable_endpoint_loses_its_contexts_at_the_same_time) {
+  constexpr std::size_t kBytes = 4 << 20;
+  fid_av* av = nullptr;
+  fid_ep *sep = nullptr, *sender = nullptr;
+  std::array<fid_ep*, 2> rx{};
+  ASSERT_NO_FATAL_FAILURE(open_sender(4, &av, &sender));
+  info->ep_attr->rx_ctx_cnt = rx.size();
+  ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &sep, nullptr), 0);
+  ASSERT_EQ(fi_scalable_ep_bind(sep, &b.av->fid, 0), 0);
+  std::array<std::byte, 64> name;
+  std::size_t bytes = name.size();
+  fi_addr_t to = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_getname(&sep->fid, name.data(), &bytes), 0);
+  ASSERT_EQ(fi_av_insert(av, name.data(), 1, &to, 0, nullptr), 1);
+  std::vector<std::uint8_t> sent(kBytes, 7), target(kBytes);
+  fid_mr* reached = open_memory(target.data(), kBytes, 17);
+  std::atomic<bool> over{false};
+  std::thread writer([&] {
+    while (!over) {
+      ssize_t result = -FI_EAGAIN;
+      while (result == -FI_EAGAIN) result = fi_write(sender, sent.data(), kBytes, nullptr, to, 0, 17, nullptr);
+      ASSERT_EQ(result, 0);
+      const int error = a.next().err;
+      ASSERT_TRUE(error == 0 || error == FI_EKEYREJECTED) << error;
+    }
+  });
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(fi_rx_context(sep, i, nullptr, &rx[i], nullptr), 0);
+      EXPECT_EQ(fi_ep_bind(rx[i], &b.cq->fid, FI_RECV), 0);
+      EXPECT_EQ(fi_enable(rx[i]), 0);
+    }
+    target[kBytes - 1] = 0;
+    while (std::atomic_ref(target[kBytes - 1]).load() == 0 && !HasFailure()) std::this_thread::yield();
+    std::thread first([&] { EXPECT_EQ(fi_close(&rx[round % 2]->fid), 0); });
+    EXPECT_EQ(fi_close(&rx[1 - round % 2]->fid), 0);
+    first.join();
+  }
+  over = true;
+  writer.join();
+  for (fid* object : {&reached->fid, &sender->fid, &sep->fid, &av->fid}) EXPECT_EQ(fi_close(object), 0);
+}
+
 }  // namespace
 }  // namespace portofu::test
