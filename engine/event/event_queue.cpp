@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <type_traits>
 #include <utility>
@@ -50,6 +51,14 @@ bool EventQueue::make_way_on_duty() {
   return full;
 }
 
+bool EventQueue::make_room(std::uint32_t count) {
+  const std::uint64_t wanted = size_ + count;
+  if (wanted <= room() || (wanted > slots_ && !grow(std::bit_ceil(wanted)))) return false;
+  held_ = wanted;
+  set_limit();
+  return true;
+}
+
 bool EventQueue::reserve_on_duty() {
   if (capacity_ + reserved_ + 1 > slots_ && !grow(slots_ * 2)) return false;
   ++reserved_;
@@ -57,7 +66,7 @@ bool EventQueue::reserve_on_duty() {
 }
 
 void EventQueue::post_reserved_on_duty(const Event& event) {
-  const bool has_place = capacity_ + in_reserved_ < slots_ || grow(slots_ * 2);
+  const bool has_place = std::max(capacity_ + in_reserved_, size_) < slots_ || grow(slots_ * 2);
   if (size_ == slots_) lose_oldest();
   append_on_duty() = event;
   if (has_place) ++in_reserved_;

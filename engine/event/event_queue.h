@@ -2,6 +2,7 @@
 // An event queue: a ring of full events between the thread on duty, which posts, and whoever asks for them.
 // Lives in the process's own memory; every function is called on duty.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -65,8 +66,18 @@ class EventQueue {
   bool has_room_on_duty(std::uint32_t wanted) const { return size_ + promised_ + wanted <= capacity_ + in_reserved_; }
 
   /// Keeps room for events of a message that has been matched and is still arriving; withdrawn when it completes.
+  /// Events of appends, which trigger no flow control (2.8), may take it up meanwhile (hold_on_duty).
   void promise_on_duty(std::uint32_t count) { promised_ += count; }
   void withdraw_promise_on_duty(std::uint32_t count) { promised_ -= count; }
+
+  /// Until let_go_on_duty so many events push none out: events of a message that has passed flow control cause no
+  /// overflow (3.13.5). If there is no room for them the queue holds that many more.
+  /// @return false: there is room, and nothing to let go
+  bool hold_on_duty(std::uint32_t count) { return size_ + count > limit_ && make_room(count); }
+  void let_go_on_duty() {
+    held_ = 0;
+    set_limit();
+  }
 
   /// One more or one less portal table entry with flow control logs here; each needs one reserved place.
   /// @return false if there is no memory for the place
@@ -80,7 +91,7 @@ class EventQueue {
   Event& at_on_duty(std::uint64_t index) { return events_[(head_ + index) & (slots_ - 1)]; }
 
   /// Whether the next event pushes out the oldest, if the queue cannot grow.
-  bool is_full() const { return size_ >= capacity_ + in_reserved_; }
+  bool is_full() const { return size_ >= room(); }
   std::uint64_t capacity() const { return capacity_; }
 
   static constexpr std::uint64_t kGenerousFrom = 512;
@@ -91,7 +102,9 @@ class EventQueue {
   friend struct InspectedFields;  // What onlookers read (engine/inspect).
 
   bool grow(std::uint64_t slots);
-  void set_limit() { limit_ = is_armed() ? 0 : capacity_ + in_reserved_; }
+  [[gnu::noinline]] bool make_room(std::uint32_t count);
+  void set_limit() { limit_ = is_armed() ? 0 : room(); }
+  std::uint64_t room() const { return std::max(capacity_ + in_reserved_, held_); }
   void lose_oldest() {
     forget_oldest();
     dropped_ = true;
@@ -113,13 +126,14 @@ class EventQueue {
   };
 
   std::unique_ptr<Event[], FreeMemory> events_;  ///< `slots_` entries; slot of the oldest event is `head_`.
-  std::uint64_t slots_ = 0;                      ///< Power of two, at least capacity_ + reserved_.
+  std::uint64_t slots_ = 0;                      ///< Power of two, at least capacity_ + reserved_, and at least size_.
   /// Counts up; goes on at a multiple of `slots_`, the first slot, whenever the queue runs empty, so that a short queue
   /// stays in cache. An onlooker sees by it whether an event has been read.
   std::uint64_t head_ = 0;
-  std::uint64_t size_ = 0;   ///< Events in the queue, those in reserved places included.
-  std::uint64_t limit_ = 0;  ///< From so many on the queue is blocked: 0 if it is armed, else capacity_ + in_reserved_.
+  std::uint64_t size_ = 0;         ///< Events in the queue, those in reserved places included.
+  std::uint64_t limit_ = 0;        ///< From so many on the queue is blocked: 0 if it is armed, else room().
   std::uint64_t capacity_ = 0;     ///< Events that may wait before the oldest is lost.
+  std::uint64_t held_ = 0;         ///< hold_on_duty: so many events fit now, whatever the capacity; 0: nobody holds.
   std::uint64_t promised_ = 0;     ///< Events that messages under way will post.
   std::uint64_t reserved_ = 0;     ///< Places kept for PT_DISABLED.
   std::uint64_t in_reserved_ = 0;  ///< PT_DISABLED that wait, on top of `capacity_`; the sum is at most `slots_`.

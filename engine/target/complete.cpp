@@ -9,6 +9,9 @@
 namespace portofu {
 namespace {
 
+/// A message raises its own event, and AUTO_UNLINK of its entry, which may be due since another message (3.13.3).
+constexpr std::uint32_t kMostEventsOfArrival = 2;
+
 /// Raises the overflow event of a header, and counts it.
 void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, const UnexpectedHeader& header,
                      const OverflowClaim& claim) {
@@ -133,8 +136,11 @@ void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, EntryNews n
 void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   ListEntry& entry = *arrival.entry;
   PortalTableEntry& portal = *ni.portal(entry.pt_index);
-  if (arrival.promised_events != 0) {
-    if (EventQueue* queue = ni.eqs.find(portal.eq_handle)) queue->withdraw_promise_on_duty(arrival.promised_events);
+  EventQueue* const queue = portal.flow_control ? ni.eqs.find(portal.eq_handle) : nullptr;
+  bool holds = false;
+  if (queue != nullptr) {
+    queue->withdraw_promise_on_duty(arrival.promised_events);
+    holds = queue->hold_on_duty(kMostEventsOfArrival);
   }
   --entry.pending;
   --portal.in_progress;
@@ -145,6 +151,8 @@ void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   UnexpectedHeader* header = arrival.unexpected;
   arrival.unexpected = nullptr;
   if (entry.state != EntryState::kLinked) advance_unlink(core, ni, entry, arrival.header.pt_index);
+  if (holds) [[unlikely]]
+    queue->let_go_on_duty();
   if (header != nullptr) complete_header(core, ni, portal, header, arrival);
 }
 

@@ -54,11 +54,12 @@ std::size_t Model::index_of(ProcessId id) const {
   return processes.size();
 }
 
-void Model::post(ModelProcess& process, Handle eq, const Event& event) {
+/// 3.13.5: events of a message that has passed flow control push out none.
+void Model::post(ModelProcess& process, Handle eq, const Event& event, bool has_passed) {
   if (eq == 0) return;
   ModelQueue& queue = process.queues[eq];
   const bool may_be_full = queue.events.size() - queue.taken >= queue.capacity;
-  if (may_be_full && queue.used() >= queue.capacity && event.type != EventKind::kPtDisabled) {
+  if (!has_passed && may_be_full && queue.used() >= queue.capacity && event.type != EventKind::kPtDisabled) {
     queue.overflowed = true;
     ++queue.taken;  // The oldest is lost.
   }

@@ -127,6 +127,7 @@ struct ModelQueue {
   std::uint64_t capacity = 0;
   std::uint64_t promised = 0;
   bool overflowed = false;  ///< Events were lost, which a local call may do (2.8): its contents say no more.
+                            ///< Messages at a portal table entry with flow control never do it (3.13.5).
 
   /// Events that the application has not taken and that use up `capacity`: the place of PT_DISABLED comes on top
   /// (implementation note 13).
@@ -224,7 +225,7 @@ class Model {
   bool logical() const { return (interface_index_ & 2) != 0; }
 
   // model.cpp: events and counts.
-  void post(ModelProcess& process, Handle eq, const Event& event);
+  void post(ModelProcess& process, Handle eq, const Event& event, bool has_passed = false);
   void count(ModelProcess& process, Handle ct, bool good, std::uint64_t amount);
   void fire(ModelProcess& process, ModelCounter& counter);
   void start_next_fired(std::size_t process);
@@ -275,7 +276,7 @@ class Model {
   void claim(ModelProcess& process, ModelPortal& portal, ModelHeader& header, const EntryPlan& claimer);
   void end_search(ModelProcess& process, const EntryPlan& plan);
   void forget(ModelProcess& process, ModelHeader& header);
-  void advance_unlink(ModelProcess& process, ModelEntry& entry);
+  void advance_unlink(ModelProcess& process, ModelEntry& entry, bool has_passed = false);
   bool header_matches(const EntryPlan& plan, const ModelHeader& header);
   ModelEntry* find_handle(ModelProcess& process, Handle handle);
 

@@ -337,16 +337,17 @@ Event Model::event_of(const ModelProcess& process, const ModelMessage& message) 
 void Model::complete(ModelProcess& process, ModelMessage& message) {
   ModelEntry& entry = *message.entry;
   const std::uint32_t options = entry.plan.options;
-  const Handle eq = process.portals.at(entry.plan.pt_index).eq;
+  const ModelPortal& portal = process.portals.at(entry.plan.pt_index);
+  const Handle eq = portal.eq;
   if (message.promised != 0) process.queues.at(eq).promised -= message.promised;
   --entry.pending;
   if ((options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0)
-    post(process, eq, event_of(process, message));
+    post(process, eq, event_of(process, message), portal.flow_control);
   if ((options & kEntryEventCtComm) != 0) {
     count(process, entry.plan.ct, true, (options & kEntryEventCtBytes) != 0 ? message.answer.mlength : 1);
   }
   ModelHeader* header = message.header;
-  advance_unlink(process, entry);
+  advance_unlink(process, entry, portal.flow_control);
   if (header == nullptr) return;
   header->complete = true;
   if (!header->claimed) return;
@@ -389,7 +390,8 @@ void Model::forget(ModelProcess& process, ModelHeader& header) {
   advance_unlink(process, *header.entry);
 }
 
-void Model::advance_unlink(ModelProcess& process, ModelEntry& entry) {
+/// @param has_passed  what is told now follows from a message that has passed flow control
+void Model::advance_unlink(ModelProcess& process, ModelEntry& entry, bool has_passed) {
   const Handle eq = process.portals.at(entry.plan.pt_index).eq;
   Event event;
   event.pt_index = entry.plan.pt_index;
@@ -398,7 +400,7 @@ void Model::advance_unlink(ModelProcess& process, ModelEntry& entry) {
   if (entry.state == EntryState::kUnlinking && entry.pending == 0) {
     entry.state = EntryState::kUnlinked;
     event.type = EventKind::kAutoUnlink;
-    if (!silent) post(process, eq, event);
+    if (!silent) post(process, eq, event, has_passed);
   }
   if (entry.state != EntryState::kUnlinked || entry.headers != 0) return;
   entry.state = EntryState::kGone;

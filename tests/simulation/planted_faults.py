@@ -71,10 +71,12 @@ FAULTS = [
     Fault("no room kept for the failure of what succeeds in silence", "engine/target/match_steps.h",
           "succeeds = type == PacketType::kPut && header", "succeeds = type == PacketType::kPut || header"),
     Fault("PT_DISABLED pushes out an event while an earlier one waits", "engine/event/event_queue.cpp",
-          "capacity_ + in_reserved_ < slots_ || grow(slots_ * 2);", "capacity_ + in_reserved_ < slots_;", QUEUE),
+          "size_) < slots_ || grow(slots_ * 2);", "size_) < slots_;", QUEUE),
     Fault("unaligned atomic uses its entry up", "engine/target/match_header.cpp",
           "if (executes(arrival) && !holds_items(arrival)) return Refusal::kNotAligned;", ""),
     # target/complete: events and counts
+    Fault("event of a message that has passed flow control pushes out another", "engine/target/complete.cpp",
+          "holds = queue->hold_on_duty(kMostEventsOfArrival);", ""),
     Fault("AUTO_UNLINK before the last message is complete", "engine/target/complete.cpp",
           "entry.state == EntryState::kUnlinking && entry.pending == 0", "entry.state == EntryState::kUnlinking"),
     Fault("AUTO_FREE before the last header is used", "engine/target/complete.cpp",

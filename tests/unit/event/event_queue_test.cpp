@@ -142,6 +142,63 @@ TEST_F(EventQueueTest, Room__is_what_neither_events_nor_promises_take) {
   EXPECT_TRUE(queue.has_room_on_duty(4));
 }
 
+TEST_F(EventQueueTest, Held_room__is_there_although_others_have_taken_it) {
+  ASSERT_TRUE(queue.open(3));  // In four slots.
+  ASSERT_TRUE(queue.reserve_on_duty());
+  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(post(i));
+  EXPECT_TRUE(queue.hold_on_duty(2));
+  EXPECT_TRUE(post(3));
+  EXPECT_TRUE(post(4));
+  queue.let_go_on_duty();
+  EXPECT_FALSE(queue.has_room_on_duty(0));
+  queue.post_reserved_on_duty(disabled(5));
+  for (std::uint64_t i = 0; i < 6; ++i) expect_taken(i);
+  expect_empty();
+  EXPECT_TRUE(queue.has_room_on_duty(3));
+  EXPECT_FALSE(queue.has_room_on_duty(4)) << "it holds no more than before";
+}
+
+TEST_F(EventQueueTest, Held_room__is_gone_when_it_is_let_go) {
+  ASSERT_TRUE(queue.open(2));
+  EXPECT_TRUE(post(0));
+  EXPECT_TRUE(queue.hold_on_duty(2)) << "one more would fit";
+  EXPECT_TRUE(post(1));
+  queue.let_go_on_duty();
+  EXPECT_FALSE(post(2)) << "although what was held was not used";
+  EXPECT_TRUE(queue.hold_on_duty(1));
+  EXPECT_TRUE(post(3));
+  queue.let_go_on_duty();
+  EXPECT_FALSE(post(4));
+  expect_taken(2, kAfterLoss);
+  expect_taken(3);
+  expect_taken(4);
+}
+
+TEST_F(EventQueueTest, Held_room__is_not_needed_where_there_is_room) {
+  ASSERT_TRUE(queue.open(2));
+  EXPECT_FALSE(queue.hold_on_duty(2));
+  EXPECT_TRUE(post(0));
+  EXPECT_FALSE(queue.hold_on_duty(1));
+}
+
+// Each time the slots are used up, also by what was held, PT_DISABLED finds a place.
+TEST_F(EventQueueTest, Held_room__takes_no_place_of_PT_DISABLED) {
+  ASSERT_TRUE(queue.open(1));
+  ASSERT_TRUE(queue.reserve_on_duty());
+  std::uint64_t next = 0;
+  post(next++);
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_TRUE(queue.hold_on_duty(1));
+    EXPECT_TRUE(post(next++));
+    queue.let_go_on_duty();
+    queue.post_reserved_on_duty(disabled(next++));
+  }
+  for (std::uint64_t i = 0; i < next; ++i) expect_taken(i);
+  expect_empty();
+  EXPECT_TRUE(queue.has_room_on_duty(1));
+  EXPECT_FALSE(queue.has_room_on_duty(2));
+}
+
 TEST_F(EventQueueTest, Reserved_place__keeps_the_event_of_flow_control_when_all_others_are_taken) {
   ASSERT_TRUE(queue.open(2));
   ASSERT_TRUE(queue.reserve_on_duty());
@@ -234,6 +291,21 @@ TEST_F(EventQueueTest, Growing_queue__loses_nothing) {
   for (std::uint64_t i = 0; i < 1000; ++i) post(i);
   for (std::uint64_t i = 0; i < 1000; ++i) expect_taken(i);
   expect_empty();
+}
+
+TEST_F(EventQueueTest, Armed_queue__wakes_by_an_event_in_held_room) {
+  ASSERT_TRUE(queue.open(1));
+  post(0);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  queue.arm_on_duty(ends[1]);
+  EXPECT_TRUE(queue.hold_on_duty(1));
+  EXPECT_TRUE(post(1)) << "nothing is lost";
+  EXPECT_FALSE(queue.is_armed());
+  queue.let_go_on_duty();
+  EXPECT_FALSE(post(2));
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST_F(EventQueueTest, Armed_queue__is_armed_until_it_wakes) {

@@ -283,6 +283,36 @@ TEST_F(PromiseTest, Room__that_is_promised_to_others_disables_the_entry) {
   EXPECT_THAT(kinds(portal.eq_handle), ElementsAre(EventKind::kPtDisabled));
 }
 
+// 2.8: an append may cause a queue to overflow. 3.13.5: what a message raises may not.
+TEST_F(PromiseTest, Room__that_was_promised_is_not_lost_to_appends_and_searches) {
+  append(entry(kPutsAndGets | kEntryUseOnce));
+  EXPECT_EQ(match(put_header(8)), Refusal::kNone);
+  EXPECT_EQ(arrival.promised_events, kRoom);
+  Handle handle = 0;
+  EXPECT_EQ(append_entry(core, ni, entry(kPutsAndGets), &handle), Status::kOk);
+  EXPECT_FALSE(search_entries(core, ni, entry(kPutsAndGets), SearchOperation::kOnly));
+  complete();
+  EXPECT_THAT(kinds(portal.eq_handle),
+              ElementsAre(EventKind::kLink, EventKind::kSearch, EventKind::kPut, EventKind::kAutoUnlink));
+  EXPECT_EQ(counted(Counter::kEventsDropped), 0u);
+}
+
+// The message that uses the entry up is complete first, so the other one raises AUTO_UNLINK.
+TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_there_whichever_message_raises_it) {
+  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal | kEntryEventCommDisable);
+  request.segment.describe(memory.data(), 100);
+  request.min_free = 30;
+  append(std::move(request));
+  EXPECT_EQ(match(put_header(70)), Refusal::kNone);
+  Arrival other = arrival;
+  EXPECT_EQ(match(put_header(1)), Refusal::kNone);
+  complete();
+  for (std::uint64_t i = 0; i < kRoom; ++i) post_new_event(core, ni, portal.eq_handle, [](Event&) {});
+  complete_arrival(core, ni, peer(), other);
+  EXPECT_THAT(kinds(portal.eq_handle), ElementsAre(EventKind::kError, EventKind::kError, EventKind::kAutoUnlink));
+  EXPECT_EQ(counted(Counter::kEventsDropped), 0u);
+}
+
 TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_needed_too) {
   append(entry(kPutsAndGets | kEntryUseOnce));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
