@@ -25,9 +25,10 @@ void post_answer_event(Core& core, Interface& ni, const MemoryDescriptor& md, co
 
 }  // namespace
 
-bool failed_send_is_noticed(const MemoryDescriptor& md) {
-  const bool counted = md.ct_handle != 0 && (md.options & kMdEventCtSend) != 0;
-  return counted || (md.eq_handle != 0 && (md.options & kMdEventSendDisable) == 0);
+bool failed_send_tells(const MemoryDescriptor& md, AckRequest ack_req) {
+  if (md.eq_handle != 0 && (md.options & kMdEventSendDisable) == 0) return true;
+  const bool awaits_event = md.eq_handle != 0 && ack_req == AckRequest::kFull;
+  return !awaits_event && md.ct_handle != 0 && (md.options & kMdEventCtSend) != 0;
 }
 
 void report_reply(Core& core, Interface& ni, const MemoryDescriptor& md, const AnswerReport& answer) {
@@ -100,7 +101,7 @@ void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor,
       const SendReport report{descriptor.length, descriptor.portals.user_ptr, fail};
       report_send_count(core, ni, *md, report);
       report_send_event(core, ni, *md, report);
-      const bool told_by_send = fail == NiFail::kSegv && failed_send_is_noticed(*md);
+      const bool told_by_send = fail == NiFail::kSegv && failed_send_tells(*md, answer.ack_req);
       const bool discarded = md->released && (md->options & kMdOneShot) == 0;
       const bool told = told_by_send || discarded;  // After PtlMDRelease the acknowledgement is discarded (3.10.4).
       if (!told && acknowledgement_is_noticed(*md, descriptor.portals.ack_req)) report_ack(core, ni, *md, answer);

@@ -45,8 +45,9 @@ void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor,
 /// @param target  nullptr: its rank is nobody's
 void note_undelivered(const Core& core, Interface& ni, const ProcessId* target);
 
-/// Whether anybody would notice a SEND that failed; if not, the ACK has to tell that failure.
-bool failed_send_is_noticed(const MemoryDescriptor& md);
+/// Whether the SEND of an operation that failed here tells it; if not, the ACK has to (3.13.3). Whoever asks for the
+/// event of an ACK, and has no event of a SEND, waits for that event whatever is counted.
+bool failed_send_tells(const MemoryDescriptor& md, AckRequest ack_req);
 
 /// Whether anybody notices a SEND that succeeded.
 inline bool send_is_noticed(const MemoryDescriptor& md) {

@@ -95,8 +95,11 @@ void finish_sending(Core& core, Interface& ni, MemoryDescriptor& md, const Outgo
   const Descriptor& d = message.words.request;
   const std::uint32_t operation_id = message.header().operation_id;
   OutstandingOperation* operation = operation_id != 0 ? core.outstanding.find(operation_id) : nullptr;
-  // Whatever the target says: no ACK follows (3.13.3).
-  if (operation != nullptr && fail == NiFail::kSegv && failed_send_is_noticed(md)) operation->silent = true;
+  if (operation != nullptr && fail == NiFail::kSegv && failed_send_tells(md, operation->ack_req)) {
+    // Whatever the target says: no ACK follows (3.13.3), and none that only says that the operation is done.
+    operation->silent = true;
+    if (operation->ack_req == AckRequest::kOperation) operation->ack_req = AckRequest::kCount;
+  }
   if (d.type != PacketType::kGet) {
     const SendReport report{d.length, d.portals.user_ptr, fail};
     report_send_count(core, ni, md, report);

@@ -244,16 +244,24 @@ TEST_F(ReportTest, Not_started__by_a_failure_of_ours_raises_no_ACK) {
   EXPECT_EQ(failures(), 0u);
 }
 
-TEST_F(ReportTest, Failed_send__is_noticed_by_a_counter_or_a_queue) {
-  EXPECT_TRUE(failed_send_is_noticed(md_with(0)));
-  EXPECT_FALSE(failed_send_is_noticed(md_with(kMdEventSendDisable)));
-  EXPECT_TRUE(failed_send_is_noticed(md_with(kMdEventSendDisable | kMdEventCtSend)));
-  EXPECT_TRUE(failed_send_is_noticed(md_with(kMdEventSuccessDisable))) << "which hides successes only";
-  MemoryDescriptor& alone = md_with(kMdEventCtSend);
-  alone.eq_handle = 0;
-  EXPECT_TRUE(failed_send_is_noticed(alone));
-  alone.ct_handle = 0;
-  EXPECT_FALSE(failed_send_is_noticed(alone));
+TEST_F(ReportTest, Failed_send__tells_it_by_its_event_or_by_its_count) {
+  for (const AckRequest ack_req : {AckRequest::kFull, AckRequest::kCount, AckRequest::kOperation}) {
+    EXPECT_TRUE(failed_send_tells(md_with(0), ack_req));
+    EXPECT_FALSE(failed_send_tells(md_with(kMdEventSendDisable), ack_req));
+    EXPECT_TRUE(failed_send_tells(md_with(kMdEventSuccessDisable), ack_req)) << "which hides successes only";
+    MemoryDescriptor& alone = md_with(kMdEventCtSend);
+    alone.eq_handle = 0;
+    EXPECT_TRUE(failed_send_tells(alone, ack_req));
+    alone.ct_handle = 0;
+    EXPECT_FALSE(failed_send_tells(alone, ack_req));
+  }
+}
+
+TEST_F(ReportTest, Failed_send__that_is_only_counted_takes_no_event_of_an_acknowledgement) {
+  const MemoryDescriptor& md = md_with(kMdEventSendDisable | kMdEventCtSend);
+  EXPECT_FALSE(failed_send_tells(md, AckRequest::kFull));
+  EXPECT_TRUE(failed_send_tells(md, AckRequest::kCount));
+  EXPECT_TRUE(failed_send_tells(md, AckRequest::kOperation));
 }
 
 TEST_F(ReportTest, Not_started__acknowledgement_of_a_released_descriptor_is_dropped) {
