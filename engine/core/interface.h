@@ -92,6 +92,7 @@ struct PortalTableEntry {
   std::uint32_t in_progress = 0;  ///< Messages matched and not complete.
   bool flow_control = false;      ///< PTL_PT_FLOWCTRL.
   bool enabled = true;            ///< False: messages are refused.
+  std::uint32_t drains = 0;       ///< Calls that wait for those messages: nobody enables it before they go on.
   DisabledBy disabled_by = DisabledBy::kProgram;  ///< Unless enabled.
   std::uint32_t publications = 0;                 ///< Linked entries that are published or withdrawn.
   std::uint32_t answers_to_refusal = 0;  ///< Answers before an entry is tried again that could not be published.

@@ -1,5 +1,7 @@
 // 3.7 Portal table entries.
 
+#include <memory>
+
 #include "engine/door/portals.h"
 #include "engine/door/process.h"
 #include "lib/portals4/library.h"
@@ -73,30 +75,49 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
 }
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-  const int rc = with_portal(ni_handle, pt_index, [&](Core& core, Interface& ni, PortalTableEntry& portal) {
+  const BlockingCall inside;
+  std::weak_ptr<PortalTableEntry> drained;  // It may be freed meanwhile, and another one get its index.
+  const int rc = with_portal(ni_handle, pt_index, [&](Core& core, const Interface& ni, PortalTableEntry& portal) {
     portal.disable(DisabledBy::kProgram, core.now_ns());
     withdraw_entries(core, ni, portal);
+    if (portal.in_progress == 0 && portal.publications == 0) return PTL_OK;
+    drained = ni.portal_table[pt_index];
+    ++portal.drains;
     return PTL_OK;
   });
   Engine* engine = nullptr;
-  if (rc != PTL_OK || begin(&engine) != PTL_OK) return rc;
-  // Messages under way end: by their last byte, or because their sender is found dead.
-  auto is_quiet = [&](Core& core) {
-    const Interface* ni = interface_of(core, ni_handle);
-    const PortalTableEntry* portal = ni != nullptr ? ni->portal(pt_index) : nullptr;
+  if (rc != PTL_OK || begin(&engine) != PTL_OK || !is_open(*engine)) return rc;
+  // Messages under way end: by their last byte, or because their sender is found dead. No new ones come: whoever would
+  // enable the entry waits, too.
+  auto is_quiet = [&](Core&) {
+    const auto portal = drained.lock();
     return portal == nullptr || portal->in_progress == 0;
   };
   engine->wait(is_quiet, Engine::kForever, OnAbort::kGoOn);
-  with_portal(ni_handle, pt_index, [&](Core& core, Interface& ni, PortalTableEntry& portal) {
-    end_visits(core, ni, portal);
-    return PTL_OK;
-  });
+  const Engine::Duty duty(*engine);
+  const auto portal = drained.lock();
+  const Interface* const ni = interface_of(duty.core(), ni_handle);
+  if (portal == nullptr || ni == nullptr) return PTL_OK;
+  end_visits(duty.core(), *ni, *portal);
+  --portal->drains;
+  ++duty.core().activity;
   return PTL_OK;
 }
 
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-  return with_portal(ni_handle, pt_index, [](Core&, const Interface&, PortalTableEntry& portal) {
-    portal.enabled = true;
-    return PTL_OK;
-  });
+  const BlockingCall inside;
+  Engine* engine = nullptr;
+  if (const int rc = begin(&engine); rc != PTL_OK || !is_open(*engine)) return rc;
+  int rc = PTL_ARG_INVALID;
+  auto enable = [&](Core& core) {
+    const Interface* const ni = interface_of(core, ni_handle);
+    PortalTableEntry* const portal = ni != nullptr ? ni->portal(pt_index) : nullptr;
+    if (portal == nullptr) return true;
+    if (portal->drains != 0) return false;
+    portal->enabled = true;
+    rc = PTL_OK;
+    return true;
+  };
+  engine->wait(enable, Engine::kForever, OnAbort::kGoOn);
+  return rc;
 }
