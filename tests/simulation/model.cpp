@@ -67,8 +67,9 @@ void Model::post(ModelProcess& process, Handle eq, const Event& event, bool has_
 }
 
 void Model::count(ModelProcess& process, Handle ct, bool good, std::uint64_t amount) {
-  if (ct == 0) return;
-  ModelCounter& counter = process.counters[ct];
+  const auto found = process.counters.find(ct);
+  if (found == process.counters.end()) return;  // None was named, or the application has freed it.
+  ModelCounter& counter = found->second;
   if (good) {
     counter.success += amount;
     fire(process, counter);
@@ -90,7 +91,9 @@ void Model::fire(ModelProcess& process, ModelCounter& counter) {
 }
 
 void Model::change_counter(ModelProcess& process, const Descriptor& descriptor) {
-  ModelCounter& counter = process.counters[descriptor.count.ct_handle];
+  const auto found = process.counters.find(descriptor.count.ct_handle);
+  if (found == process.counters.end()) return;
+  ModelCounter& counter = found->second;
   if (descriptor.type == PacketType::kCountSet) counter.success = counter.failure = 0;
   counter.success += descriptor.count.success;
   counter.failure += descriptor.count.failure;
@@ -108,6 +111,11 @@ void Model::cancel(std::size_t process, Handle ct) {
   ModelProcess& own = processes[process];
   own.waiting_count -= static_cast<std::uint32_t>(own.counters[ct].waiting.size());
   own.counters[ct].waiting.clear();
+}
+
+void Model::free_counter(std::size_t process, Handle ct) {
+  cancel(process, ct);
+  processes[process].counters.erase(ct);
 }
 
 void Model::start_next_fired(std::size_t process) {

@@ -196,6 +196,7 @@ class Model {
   void search(std::size_t process, const EntryPlan& plan, SearchOperation operation);
   void arm(std::size_t process, Handle ct, const ModelTrigger& trigger);
   void cancel(std::size_t process, Handle ct);
+  void free_counter(std::size_t process, Handle ct);
 
   /// The engine has started so many triggered operations in all.
   void start_fired_until(std::size_t process, std::uint64_t started_count);

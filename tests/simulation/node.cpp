@@ -141,4 +141,10 @@ void Node::cancel(Handle ct) {
   disarm_operations(interface(), *interface().cts.find(ct));
 }
 
+void Node::free_counter(Handle ct) {
+  cancel(ct);
+  const Engine::Duty duty(*engine_);
+  interface().cts.free(ct);
+}
+
 }  // namespace portofu::simulation

@@ -66,6 +66,7 @@ class Node {
   /// Arms a triggered operation, without starting it if it is due.
   void arm(Handle ct, std::uint64_t threshold, const Descriptor& descriptor);
   void cancel(Handle ct);
+  void free_counter(Handle ct);
 
   /// PtlNIFini for which nothing that waits may leave any more.
   void close_interface();

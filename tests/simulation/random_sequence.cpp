@@ -46,7 +46,7 @@ WorldOptions RandomSequence::draw_world(std::uint64_t seed, const Taste& taste) 
   options.network.max_ack_slots = static_cast<std::uint32_t>(random.below(8));
   if (taste.lends) options.network.max_lent_bytes = kLongest;
   NodeOptions& node = options.node;
-  constexpr std::array<std::uint32_t, 4> kInterfaces{1, 1, 3, 0};  // Matching, more often than not.
+  constexpr std::array<std::uint32_t, 5> kInterfaces{1, 1, 3, 0, 2};  // Matching, more often than not.
   node.interface_index = kInterfaces[random.below(kInterfaces.size())];
   node.memory_bytes = kMemoryBytes + (taste.lends ? kLoneBytes : 0);
   node.own_loopback = random.below(3) != 0;
@@ -91,12 +91,18 @@ void RandomSequence::set_up(std::size_t process) {
     for (const std::uint32_t option : {kMdEventCtReply, kMdEventCtBytes}) md_options |= percent(50) ? option : 0;
     if (percent(15)) md_options |= kMdEventSuccessDisable;
     own.receive_mds.push_back(world_.make_md(process, draw_pieces(kReceiveAt, kReceiveBytes, 3), md_options,
-                                             percent(90) ? own.eq : 0, percent(80) ? any(own.counters) : 0));
+                                             draw_md_queue(own, 90), percent(80) ? any(own.counters) : 0));
   }
   world_.make_portal(process, kAligned, own.eq, false);
   world_.make_portal(process, kRagged, own.eq, false);
   world_.make_portal(process, kFlowRagged, own.flow_eq, true);
   world_.make_portal(process, kFlowAligned, own.flow_eq, true);
+}
+
+/// Now and then one with flow control, where answers take places that messages under way need.
+Handle RandomSequence::draw_md_queue(const Process& own, std::uint64_t chance) {
+  if (!percent(chance)) return 0;
+  return percent(10) ? own.flow_eq : own.eq;
 }
 
 void RandomSequence::bind_send_md(std::size_t process) {
@@ -106,7 +112,7 @@ void RandomSequence::bind_send_md(std::size_t process) {
     md_options |= percent(40) ? option : 0;
   for (const std::uint32_t option : {kMdEventSendDisable, kMdEventSuccessDisable})
     md_options |= percent(20) ? option : 0;
-  own.send_mds.push_back(world_.make_md(process, draw_pieces(0, kSendBytes, 4), md_options, percent(85) ? own.eq : 0,
+  own.send_mds.push_back(world_.make_md(process, draw_pieces(0, kSendBytes, 4), md_options, draw_md_queue(own, 85),
                                         percent(70) ? any(own.counters) : 0));
 }
 
@@ -384,6 +390,14 @@ void RandomSequence::act_release(std::size_t process) {
   bind_send_md(process);
 }
 
+/// Entries, MDs and triggered operations may still name it: what they count is nobody's then.
+void RandomSequence::act_free_counter(std::size_t process) {
+  Handle& ct = any(own_[process].counters);
+  note(process, "frees counter " + std::to_string(ct) + " and allocates another");
+  world_.free_counter(process, ct);
+  ct = world_.make_counter(process);
+}
+
 void RandomSequence::act() {
   const std::size_t process = below(own_.size());
   if (percent(taste_.append_percent)) return act_append(process);
@@ -395,7 +409,7 @@ void RandomSequence::act() {
   if (dice < 75) return act_search(process);
   if (dice < 79) return act_enable(process);
   if (dice < 83) return act_trigger(process);
-  if (dice < 84) return act_release(process);
+  if (dice < 84) return percent(75) ? act_release(process) : act_free_counter(process);
   world_.take_events(process, percent(50) ? own_[process].eq : own_[process].flow_eq, below(10));
 }
 

@@ -71,6 +71,7 @@ class RandomSequence {
   }
 
   void set_up(std::size_t process);
+  Handle draw_md_queue(const Process& own, std::uint64_t chance);
   void bind_send_md(std::size_t process);
   ModelRegion draw_pieces(std::size_t at, std::size_t bytes, std::size_t most);
   std::size_t draw_length(bool aligned);
@@ -93,6 +94,7 @@ class RandomSequence {
   void act_enable(std::size_t process);
   void act_trigger(std::size_t process);
   void act_release(std::size_t process);
+  void act_free_counter(std::size_t process);
   void make_room(std::size_t process, std::uint16_t pt_index);
   void note(std::size_t process, const std::string& what);
 

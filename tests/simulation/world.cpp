@@ -255,6 +255,11 @@ void World::cancel(std::size_t process, Handle ct) {
   model_.cancel(process, ct);
 }
 
+void World::free_counter(std::size_t process, Handle ct) {
+  nodes_[process]->free_counter(ct);
+  model_.free_counter(process, ct);
+}
+
 void World::release_md(std::size_t process, Handle md) {
   nodes_[process]->release_md(md);
   model_.processes[process].mds.at(md).released = true;

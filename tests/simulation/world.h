@@ -50,6 +50,7 @@ class World final : private WireObserver {
   void enable_portal(std::size_t process, std::uint16_t pt_index, bool enabled);
   void arm(std::size_t process, Handle ct, std::uint64_t threshold, const Descriptor& descriptor);
   void cancel(std::size_t process, Handle ct);
+  void free_counter(std::size_t process, Handle ct);
   void release_md(std::size_t process, Handle md);
   /// Takes up to `most` events, which are compared at the end.
   void take_events(std::size_t process, Handle eq, std::size_t most);
