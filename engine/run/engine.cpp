@@ -176,11 +176,13 @@ Armed Engine::arm_on_duty(const Descriptor& descriptor, const Trigger& trigger, 
   Interface& ni = *core_.interface(descriptor.interface_index);
   CountingEvent* const counter = ni.cts.find(trigger.counter);
   if (counter == nullptr) return Armed::kNoCounter;
-  // What has reached its threshold does not wait, whether it is new or has not been started yet.
-  const bool waits = counter->reached() < trigger.threshold;
-  const auto is_full = [&ni] { return ni.triggered_count >= ni.limits.max_triggered_ops; };
-  while (waits && is_full() && !core_.fired.empty()) settle_on_duty();
-  if (waits && is_full()) return Armed::kNoRoom;
+  // What has reached its threshold does not wait, whether it is new or has not been started yet. What is started
+  // meanwhile may raise the counter.
+  const auto has_no_room = [&] {
+    return counter->reached() < trigger.threshold && ni.triggered_count >= ni.limits.max_triggered_ops;
+  };
+  while (has_no_room() && !core_.fired.empty()) settle_on_duty();
+  if (has_no_room()) return Armed::kNoRoom;
   arm_operation(core_, *counter, descriptor, trigger, claim);
   settle_on_duty();
   return Armed::kYes;

@@ -88,5 +88,24 @@ TEST_F(EngineTest, Arm__refuses_what_would_wait_beyond_the_limit) {
   EXPECT_EQ(ni.triggered_count, 1u);
 }
 
+// 3.16: what has fired, and is not started yet, raises the counter; then the threshold is reached and nothing waits.
+TEST_F(EngineTest, Arm__needs_no_room_where_what_has_fired_reaches_the_threshold) {
+  const Engine::Duty duty(*engine);
+  Interface& ni = *duty.core().interface(kIndex);
+  Handle trigger = 0;
+  CountingEvent* const counter = ni.cts.allocate(&trigger);
+  counter->reset_on_duty();
+  ni.limits.max_triggered_ops = 1;
+  EXPECT_EQ(engine->arm_on_duty(put(), {trigger, 100}), Armed::kYes);
+  arm_operation(duty.core(), *counter, increment(), {trigger, 1});
+  counter->add_success_on_duty(1, duty.core().fired);
+  EXPECT_EQ(engine->arm_on_duty(put(), {ct, 2}), Armed::kNoRoom);
+  EXPECT_EQ(engine->arm_on_duty(put(), {ct, 1}), Armed::kYes);
+  arm_operation(duty.core(), *counter, increment(), {trigger, 2});
+  counter->add_success_on_duty(1, duty.core().fired);
+  EXPECT_EQ(engine->arm_on_duty(put(), {ct, 2}), Armed::kYes) << "although the limit is reached";
+  EXPECT_EQ(wire.sent.size(), 2u);
+}
+
 }  // namespace
 }  // namespace portofu
