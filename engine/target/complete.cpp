@@ -86,6 +86,15 @@ void complete_header(Core& core, Interface& ni, const PortalTableEntry& portal, 
   release_header(core, ni, header);
 }
 
+/// A message that has passed flow control is about to raise its events: what was promised to them is there.
+/// @return the queue that holds it until they are raised; nullptr: there is room anyway
+[[gnu::noinline]] EventQueue* hold_promised(Interface& ni, const PortalTableEntry& portal, const Arrival& arrival) {
+  EventQueue* const queue = ni.eqs.find(portal.eq_handle);
+  if (queue == nullptr) return nullptr;
+  queue->withdraw_promise_on_duty(arrival.promised_events);
+  return queue->hold_on_duty(kMostEventsOfArrival) ? queue : nullptr;
+}
+
 }  // namespace
 
 void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
@@ -136,12 +145,9 @@ void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, EntryNews n
 void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   ListEntry& entry = *arrival.entry;
   PortalTableEntry& portal = *ni.portal(entry.pt_index);
-  EventQueue* const queue = portal.flow_control ? ni.eqs.find(portal.eq_handle) : nullptr;
-  bool holds = false;
-  if (queue != nullptr) {
-    queue->withdraw_promise_on_duty(arrival.promised_events);
-    holds = queue->hold_on_duty(kMostEventsOfArrival);
-  }
+  EventQueue* held = nullptr;
+  if (portal.flow_control) [[unlikely]]
+    held = hold_promised(ni, portal, arrival);
   --entry.pending;
   --portal.in_progress;
   ++core.activity;
@@ -151,8 +157,8 @@ void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   UnexpectedHeader* header = arrival.unexpected;
   arrival.unexpected = nullptr;
   if (entry.state != EntryState::kLinked) advance_unlink(core, ni, entry, arrival.header.pt_index);
-  if (holds) [[unlikely]]
-    queue->let_go_on_duty();
+  if (held != nullptr) [[unlikely]]
+    held->let_go_on_duty();
   if (header != nullptr) complete_header(core, ni, portal, header, arrival);
 }
 

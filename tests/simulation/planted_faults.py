@@ -76,7 +76,7 @@ FAULTS = [
           "if (executes(arrival) && !holds_items(arrival)) return Refusal::kNotAligned;", ""),
     # target/complete: events and counts
     Fault("event of a message that has passed flow control pushes out another", "engine/target/complete.cpp",
-          "holds = queue->hold_on_duty(kMostEventsOfArrival);", ""),
+          "queue->hold_on_duty(kMostEventsOfArrival) ? queue : nullptr", "nullptr"),
     Fault("AUTO_UNLINK before the last message is complete", "engine/target/complete.cpp",
           "entry.state == EntryState::kUnlinking && entry.pending == 0", "entry.state == EntryState::kUnlinking"),
     Fault("AUTO_FREE before the last header is used", "engine/target/complete.cpp",
