@@ -189,7 +189,8 @@ void wait_for_blocking_calls_after_abort() {
   }
 }
 
-int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* desired, ptl_handle_ni_t* handle) {
+int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* desired, ptl_ni_limits_t* granted,
+                   ptl_handle_ni_t* handle) {
   const LibraryLock lock;
   if (!lock) return PTL_FAIL;
   if (!is_initialised()) return PTL_NO_INIT;
@@ -203,6 +204,9 @@ int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* de
   }
   ++reference.count;
   *handle = handle_of(index);
+  if (granted == nullptr) return PTL_OK;
+  const Engine::Duty duty(*current_engine.load());
+  *granted = actual_limits(duty.core().interface(index)->limits);
   return PTL_OK;
 }
 

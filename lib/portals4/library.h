@@ -48,8 +48,11 @@ void wait_for_blocking_calls_after_abort();
 inline bool is_open(const Engine& engine) { return current_engine.load() == &engine; }
 
 /// Opens a logical interface, or takes one more reference to it. @spec 3.6.2
-/// @param pid  PTL_PID_ANY or the wanted one; counts only for the first interface of the process
-int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* desired, ptl_handle_ni_t* handle);
+/// @param pid      PTL_PID_ANY or the wanted one; counts only for the first interface of the process
+/// @param desired  nullptr: nothing is; counts only for the first reference
+/// @param granted  nullptr: nobody asks. Written here, because another thread may close the interface at once
+int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* desired, ptl_ni_limits_t* granted,
+                   ptl_handle_ni_t* handle);
 int close_interface(ptl_handle_ni_t handle);
 
 /// On duty: the open interface that a handle names; nullptr if it names none.

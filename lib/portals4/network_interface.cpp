@@ -6,7 +6,6 @@
 
 #include "engine/door/process.h"
 #include "lib/portals4/library.h"
-#include "lib/portals4/limits.h"
 
 using namespace portofu;
 using namespace portofu::portals;
@@ -29,12 +28,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const 
     if (iface != PTL_IFACE_DEFAULT && iface != 0) return PTL_ARG_INVALID;
     const std::uint32_t index =
         ((options & PTL_NI_MATCHING) != 0 ? 1u : 0u) | ((options & PTL_NI_LOGICAL) != 0 ? 2u : 0u);
-    if (const int rc = open_interface(index, pid, desired, ni_handle); rc != PTL_OK || actual == nullptr) return rc;
-    Engine* engine = nullptr;
-    if (const int rc = begin(&engine); rc != PTL_OK) return rc;
-    const Engine::Duty duty(*engine);
-    *actual = actual_limits(duty.core().interface(index)->limits);
-    return PTL_OK;
+    return open_interface(index, pid, desired, actual, ni_handle);
   });
 }
 

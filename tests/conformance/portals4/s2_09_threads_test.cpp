@@ -243,3 +243,23 @@ TEST_PROCESSES(1, Threads, Section3_6_3__closing_an_interface_wakes_who_waits) {
   EXPECT_LT(fastest_ms, kAtOnceMs);
   PtlFini();
 }
+
+// 3.6.2, 3.6.3: whoever opens an interface is told its limits, also if another thread closes it at once.
+TEST_PROCESSES(1, Threads, Section3_6_2__opening_what_another_thread_closes) {
+  const Ni other(self, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL);
+  constexpr int kRounds = 10000;
+  std::atomic<ptl_handle_ni_t> opened{PTL_INVALID_HANDLE};
+  in_threads([&](int i) {
+    for (int round = 0; round < kRounds; ++round) {
+      ptl_handle_ni_t ni = opened;
+      if (i % 2 == 0) {
+        ptl_ni_limits_t limits{};
+        EXPECT_RC(PtlNIInit(PTL_IFACE_DEFAULT, kMatching, PTL_PID_ANY, nullptr, &limits, &ni), PTL_OK);
+        EXPECT_GT(limits.max_entries, 0);
+        opened = ni;
+      }
+      const int rc = PtlNIFini(ni);
+      EXPECT_TRUE(rc == PTL_OK || rc == PTL_ARG_INVALID) << rc;
+    }
+  });
+}
