@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <portals4.h>
 #include <pty.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <utofu.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -187,42 +190,128 @@ TEST_F(PtlTop, Process__that_waits_is_shown_with_whom_it_waits_for) {
   EXPECT_EQ(busy["peers"][0]["pid"], id_.phys.pid);
 }
 
-TEST_F(PtlTop, Terminal__shows_them_until_q_is_pressed) {
-  int terminal = -1;
-  const winsize size{30, 140, 0, 0};
-  const pid_t tool = forkpty(&terminal, nullptr, nullptr, &size);
-  if (tool == 0) {
-    setenv("TERM", "xterm", 1);
-    execl(PORTOFU_PTL_TOP, PORTOFU_PTL_TOP, "--interval", "0.1", "--job", job_key_.c_str(), nullptr);
-    _exit(127);
+/// The tool in a terminal of its own.
+class Screen {
+ public:
+  /// @param prepare  what the tool does before it begins
+  explicit Screen(const std::string& job, void (*prepare)() = nullptr) {
+    const winsize size{30, 140, 0, 0};
+    tool_ = forkpty(&terminal_, nullptr, nullptr, &size);
+    if (tool_ == 0) {
+      setenv("TERM", "xterm", 1);
+      if (prepare != nullptr) prepare();
+      execl(PORTOFU_PTL_TOP, PORTOFU_PTL_TOP, "--interval", "0.1", "--job", job.c_str(), nullptr);
+      _exit(127);
+    }
+    EXPECT_GT(tool_, 0);
+    alarm(60);  // Nothing comes from a tool that hangs.
   }
-  ASSERT_GT(tool, 0);
-  std::string shown;
-  const auto read_until = [&](const std::string& words) {
+  ~Screen() {
+    alarm(0);
+    close_terminal();
+  }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  pid_t tool() const { return tool_; }
+  const std::string& shown() const { return shown_; }
+
+  bool read_until(const std::string& words) {
     std::array<char, 4096> bytes;
-    while (shown.find(words) == std::string::npos) {
-      const ssize_t got = read(terminal, bytes.data(), bytes.size());
+    while (shown_.find(words) == std::string::npos) {
+      const ssize_t got = read(terminal_, bytes.data(), bytes.size());
       if (got <= 0) return false;
-      shown.append(bytes.data(), static_cast<std::size_t>(got));
+      shown_.append(bytes.data(), static_cast<std::size_t>(got));
     }
     return true;
+  }
+  void press(const std::string& keys) const {
+    EXPECT_EQ(write(terminal_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+  }
+  void close_terminal() {
+    if (terminal_ >= 0) close(terminal_);
+    terminal_ = -1;
+  }
+  /// Reads until it has ended. @return its exit status, or 128 + signal
+  int wait_status() {
+    if (terminal_ >= 0) read_until("what the tool never says");
+    int status = -1;
+    EXPECT_EQ(waitpid(tool_, &status, 0), tool_);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  /// The last words of xterm's end mode: the screen is as it was before.
+  bool is_restored() const { return shown_.find("\x1b[?1049l") != std::string::npos; }
+
+ private:
+  int terminal_ = -1;
+  pid_t tool_ = -1;
+  std::string shown_;
+};
+
+TEST_F(PtlTop, Terminal__shows_them_until_q_is_pressed) {
+  Screen screen(job_key_);
+  EXPECT_TRUE(screen.read_until("process_ptl_top"));
+  screen.press("\n");
+  EXPECT_TRUE(screen.read_until("channels from others")) << "details of the chosen process";
+  screen.press("p");
+  EXPECT_TRUE(screen.read_until("peers of process"));
+  screen.press("l");
+  EXPECT_TRUE(screen.read_until("portal table entry 0: enabled"));
+  screen.press("f");
+  screen.press("sjq");
+  EXPECT_EQ(screen.wait_status(), 0) << screen.shown().substr(screen.shown().size() -
+                                                              std::min<std::size_t>(screen.shown().size(), 2000));
+  EXPECT_TRUE(screen.is_restored());
+}
+
+constexpr const char* kControlC = "\x03";
+constexpr const char* kControlBackslash = "\x1c";
+
+TEST_F(PtlTop, Control_C__ends_it_as_q_does) {
+  Screen screen(job_key_);
+  EXPECT_TRUE(screen.read_until("process_ptl_top"));
+  screen.press(kControlC);
+  EXPECT_EQ(screen.wait_status(), 0);
+  EXPECT_TRUE(screen.is_restored());
+}
+
+TEST_F(PtlTop, Signal__kills_it_when_the_terminal_is_as_it_was) {
+  const auto without_core = [] {
+    const rlimit none{};
+    setrlimit(RLIMIT_CORE, &none);
   };
-  alarm(60);  // Nothing comes from a tool that hangs.
-  EXPECT_TRUE(read_until("process_ptl_top"));
-  EXPECT_EQ(write(terminal, "\n", 1), 1);
-  EXPECT_TRUE(read_until("channels from others")) << "details of the chosen process";
-  EXPECT_EQ(write(terminal, "p", 1), 1);
-  EXPECT_TRUE(read_until("peers of process"));
-  EXPECT_EQ(write(terminal, "l", 1), 1);
-  EXPECT_TRUE(read_until("portal table entry 0: enabled"));
-  EXPECT_EQ(write(terminal, "f", 1), 1);
-  EXPECT_EQ(write(terminal, "sjq", 3), 3);
-  int status = -1;
-  read_until("what the tool never says");
-  EXPECT_EQ(waitpid(tool, &status, 0), tool);
-  EXPECT_EQ(status, 0) << shown.substr(shown.size() - std::min<std::size_t>(shown.size(), 2000));
-  alarm(0);
-  close(terminal);
+  for (const int number : {SIGTERM, SIGHUP, SIGQUIT}) {
+    Screen screen(job_key_, without_core);
+    EXPECT_TRUE(screen.read_until("process_ptl_top"));
+    if (number == SIGQUIT) {
+      screen.press(kControlBackslash);
+    } else {
+      kill(screen.tool(), number);
+    }
+    EXPECT_EQ(screen.wait_status(), 128 + number);
+    EXPECT_TRUE(screen.is_restored()) << number;
+  }
+}
+
+TEST_F(PtlTop, Signal_that_was_ignored_when_it_began__stays_ignored) {
+  Screen screen(job_key_, [] { signal(SIGTERM, SIG_IGN); });
+  EXPECT_TRUE(screen.read_until("process_ptl_top"));
+  kill(screen.tool(), SIGTERM);
+  screen.press("p");
+  EXPECT_TRUE(screen.read_until("peers of process"));
+  screen.press("q");
+  EXPECT_EQ(screen.wait_status(), 0);
+}
+
+TEST_F(PtlTop, Terminal_that_is_closed__ends_it) {
+  Screen hears(job_key_);
+  EXPECT_TRUE(hears.read_until("process_ptl_top"));
+  hears.close_terminal();
+  EXPECT_EQ(hears.wait_status(), 128 + SIGHUP);
+  Screen ignores(job_key_, [] { signal(SIGHUP, SIG_IGN); });
+  EXPECT_TRUE(ignores.read_until("process_ptl_top"));
+  ignores.close_terminal();
+  EXPECT_EQ(ignores.wait_status(), 128 + SIGHUP) << "as of nohup: the signal says nothing, so the reads must";
 }
 
 TEST(PtlTopOptions, Wrong_ones__are_refused) {

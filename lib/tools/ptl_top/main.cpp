@@ -31,8 +31,10 @@ const ManPage kPage{
         "    Processes are only looked at; they do not notice it, and may be hanging.\n",
     .rest =
         "EXIT STATUS\n"
-        "    0, or 1 if the shared memory directory cannot be read, there is no terminal, or the table\n"
-        "    cannot be written, or 2 for a wrong command line.\n"};
+        "    0, also when Control-C ends it, or 1 if the shared memory directory cannot be read, there is no\n"
+        "    terminal, or the table cannot be written, or 2 for a wrong command line. Of SIGTERM, SIGQUIT\n"
+        "    and SIGHUP, as if its terminal is closed, it dies when the terminal is as it was. A shell says\n"
+        "    143, 131 and 129 then.\n"};
 
 int print_once(const TopOptions& options, bool as_json) {
   Look before;

@@ -1,9 +1,12 @@
 #include "lib/tools/ptl_top/screen.h"
 
 #include <curses.h>
+#include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -19,6 +22,35 @@ namespace {
 /// That Page up and Page down move the panel by.
 constexpr std::size_t kPageLines = 10;
 
+/// The signal that has asked for the end; 0: none has.
+std::atomic<int> ending_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+/// Signals that ask for the end are noted, so that the terminal is put in order first; curses leaves those alone that
+/// have an action. Who ignored one of them when starting us wants it ignored.
+void note_ending_signals() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    struct sigaction action {};
+    if (sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    action.sa_handler = [](int noted) { ending_signal.store(noted, std::memory_order_relaxed); };
+    sigaction(number, &action, nullptr);
+  }
+}
+
+/// Control-C ends the tool as q does. Of any other signal it dies behind the terminal, as whoever sent it expects.
+int end_by(int number) {
+  if (number == 0 || number == SIGINT) return 0;
+  signal(number, SIG_DFL);
+  raise(number);
+  return 128 + number;
+}
+
+/// Nobody can press a key any more, and reads fail at once. That comes before SIGHUP, or without it.
+bool is_terminal_gone() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  return poll(&input, 1, 0) > 0 && (input.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
 /// The terminal is as it was when this ends.
 class Terminal {
  public:
@@ -27,6 +59,7 @@ class Terminal {
     noecho();
     cbreak();
     keypad(stdscr, TRUE);
+    intrflush(stdscr, FALSE);  // Else Control-C may throw away what restores the terminal, too.
     curs_set(0);
   }
   ~Terminal() {
@@ -58,6 +91,7 @@ struct View {
   Panel panel = Panel::kNone;
   std::size_t scrolled = 0;  ///< Lines of the panel above the screen.
   bool ended = false;
+  const char* failure = nullptr;  ///< Why it has ended by itself.
 };
 
 std::size_t chosen_row(const View& view, const std::vector<Row>& rows) {
@@ -166,38 +200,50 @@ void draw(const View& view, const std::string& directory, const std::vector<Row>
   refresh();
 }
 
+/// Until somebody wants the end, or nothing can be shown any more.
+void show(const TopOptions& options, Look now, View* view) {
+  Look before = now;
+  const auto interval_ns = static_cast<std::uint64_t>(options.interval_s * 1e9);
+  std::vector<Row> rows = rows_between(before, now, view->job_key, view->order);
+  while (!view->ended && ending_signal.load(std::memory_order_relaxed) == 0) {
+    draw(*view, options.directory, rows);
+    timeout(static_cast<int>(std::clamp(options.interval_s * 1000, 50.0, 250.0)));
+    const int key = getch();
+    if (key != ERR) take_key(key, rows, view);
+    Look next;
+    if (key == ERR && is_terminal_gone()) ending_signal.store(SIGHUP, std::memory_order_relaxed);
+    if (!look_at_node(options.directory, &next))
+      view->failure = "the directory of the segments cannot be read any more";
+    if (view->failure != nullptr) return;
+    if (next.time_ns - now.time_ns >= interval_ns) {
+      before = std::move(now);
+      now = std::move(next);
+    }
+    rows = rows_between(before, now, view->job_key, view->order);
+  }
+}
+
 }  // namespace
 
 int show_on_screen(const TopOptions& options) {
-  Look before;
   Look now;
   if (!look_at_node(options.directory, &now)) {
     std::fprintf(stderr, "ptl_top: cannot read %s\n", options.directory.c_str());
     return 1;
   }
-  before = now;
-  const Terminal terminal;
-  if (!terminal.is_there()) {
-    std::fprintf(stderr, "ptl_top: this is no terminal, or none that it knows (TERM); --once prints a table\n");
-    return 1;
-  }
+  note_ending_signals();
   View view{.job_key = options.job_key};
-  const auto interval_ns = static_cast<std::uint64_t>(options.interval_s * 1e9);
-  std::vector<Row> rows = rows_between(before, now, view.job_key, view.order);
-  while (!view.ended) {
-    draw(view, options.directory, rows);
-    timeout(static_cast<int>(std::clamp(options.interval_s * 1000, 50.0, 250.0)));
-    const int key = getch();
-    if (key != ERR) take_key(key, rows, &view);
-    Look next;
-    if (!look_at_node(options.directory, &next)) break;
-    if (next.time_ns - now.time_ns >= interval_ns) {
-      before = std::move(now);
-      now = std::move(next);
+  {
+    const Terminal terminal;
+    if (terminal.is_there()) {
+      show(options, std::move(now), &view);
+    } else {
+      view.failure = "this is no terminal, or none that it knows (TERM); --once prints a table";
     }
-    rows = rows_between(before, now, view.job_key, view.order);
   }
-  return 0;
+  if (view.failure == nullptr) return end_by(ending_signal.load(std::memory_order_relaxed));
+  std::fprintf(stderr, "ptl_top: %s\n", view.failure);
+  return 1;
 }
 
 }  // namespace portofu::tools
