@@ -6,7 +6,7 @@ void keep_arrival(Checker& checker, const Interface& ni, const EventQueue& queue
   checker.portals.posts_event(ni, queue);
 }
 
-void note_silent(Checker& checker, const Arrival& arrival) { checker.portals.overwrites(arrival); }
+void note_arrival(Checker& checker, const Arrival& arrival) { checker.portals.takes(arrival); }
 
 void note_start(Checker& checker, const Core& core, const TriggeredOperation& operation) {
   const auto counter_of = [&core](Handle handle) -> const CountingEvent* {

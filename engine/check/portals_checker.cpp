@@ -61,8 +61,9 @@ std::string change_text(const Fingerprint::Change& change, std::uint64_t offset)
 void PortalsChecker::starts(const Interface& ni, const MemoryDescriptor& md, const Descriptor& d) {
   const PortalsTransfer& transfer = d.portals;
   check_ack(md, d);
-  if (started_.size() >= kMostStarted) return;
   const bool is_get = d.type == PacketType::kGet;
+  if (!is_get) check_early_use(md, d);
+  if (started_.size() >= kMostStarted) return;
   const MemoryDescriptor* reply_md = nullptr;  // Where data comes back to.
   if (brings_data(d.type)) reply_md = is_get ? &md : ni.mds.find(transfer.get_md_handle);
   if (!is_get && reply_md != nullptr) check_overlap(md, *reply_md, d);
@@ -93,7 +94,6 @@ void PortalsChecker::starts(const Interface& ni, const MemoryDescriptor& md, con
   if (!is_get && !is_volatile) started.source = Fingerprint(md.segment, transfer.local_offset, d.length);
   const std::uint64_t reply_offset = is_get ? transfer.local_offset : transfer.local_get_offset;
   if (reply_md != nullptr) started.destination = Fingerprint(reply_md->segment, reply_offset, d.length);
-  check_early_use(started);
   started_.push_back(std::move(started));
 }
 
@@ -120,15 +120,18 @@ void PortalsChecker::check_ack(const MemoryDescriptor& md, const Descriptor& d) 
              "ask for none, or bind the MD with PTL_MD_EVENT_CT_ACK or an event queue"});
 }
 
-/// Data that is still to come is sent on, or asked for once more into the same place.
-void PortalsChecker::check_early_use(const Started& started) {
-  if (started.source.begin() == nullptr) return;
-  for (const Started& other : started_) {
-    if (other.reply_queue == nullptr && !other.is_counted()) continue;
-    if (!other.destination.overlaps(started.source.begin(), started.source.bytes())) continue;
-    log_.tell({"buffer_used_early", started.call,
-               md_text(started.md_handle, started.local_offset, started.source.bytes()), kEvents,
-               std::string("it sends memory that an earlier ") + other.call +
+/// Data that is still to come is sent on, by whatever operation.
+void PortalsChecker::check_early_use(const MemoryDescriptor& md, const Descriptor& d) {
+  const std::uint64_t first = d.portals.local_offset;
+  if (!md.segment.fits(first, d.length)) return;
+  MemorySegment::Run run{};
+  const auto comes_there = [&run](const Started& other) { return other.destination.overlaps(run.start, run.bytes); };
+  for (std::uint64_t done = 0; done < d.length; done += run.bytes) {
+    run = md.segment.run_at(first + done, d.length - done);
+    const auto earlier = std::ranges::find_if(started_, comes_there);
+    if (earlier == started_.end()) continue;
+    log_.tell({"buffer_used_early", call_of(d.type), md_text(d.portals.md_handle, first, d.length), kEvents,
+               std::string("it sends memory that an earlier ") + earlier->call +
                    " still reads into: its REPLY has not been read",
                "wait for PTL_EVENT_REPLY, or its count, first"});
     return;
@@ -357,6 +360,13 @@ void PortalsChecker::closes(Interface& ni, const char* call) {
   unread_.clear();
 }
 
+void PortalsChecker::takes(const Arrival& arrival) {
+  constexpr std::uint32_t kSilent = kEntryEventCommDisable | kEntryEventSuccessDisable;
+  const std::uint32_t options = arrival.entry->options;
+  is_acknowledged_ = (arrival.header.flags & kFlagAnswerWanted) != 0 && (options & kEntryAckDisable) == 0;
+  if ((options & kSilent) != 0) overwrites(arrival);
+}
+
 void PortalsChecker::overwrites(const Arrival& arrival) {
   MemorySegment::Run run{};
   for (std::uint64_t done = 0; done < arrival.mlength; done += run.bytes) {
@@ -396,11 +406,13 @@ void PortalsChecker::arrives(Unread& unread, const Interface& ni, const Event& e
     arrived.place = place_of(ni, event.pt_index);
     arrived.match_bits = event.match_bits;
     arrived.watched = event.type == EventKind::kPut;
+    arrived.acknowledged = std::exchange(is_acknowledged_, false);
     for (Arrived& earlier : unread.events) {
       if (!earlier.watched || !earlier.memory.overlaps(event.start, event.mlength)) continue;
       earlier.watched = false;
-      // Messages of one initiator are in order (2.7); of two they are not. Of equal data the order means nothing.
-      if (earlier.initiator == event.initiator || !earlier.memory.find_change()) continue;
+      // Messages of one initiator are in order (2.7); of two they are not, unless the second has heard from the first
+      // that it has its ACK. Of equal data the order means nothing.
+      if (earlier.initiator == event.initiator || earlier.acknowledged || !earlier.memory.find_change()) continue;
       log_.tell({"data_overwritten", name_of(event.type) == std::string("PUT") ? "PtlPut" : "PtlAtomic",
                  "portal table entry " + std::to_string(event.pt_index) + ", match bits " + hex_text(event.match_bits),
                  "Portals 4.3, 2.7",

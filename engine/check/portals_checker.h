@@ -46,8 +46,8 @@ class PortalsChecker {
 
   /// An event has been posted, and nobody else knows of it yet: keeps what its memory holds.
   void posts_event(const Interface& ni, const EventQueue& queue) { look_at(ni, queue); }
-  /// A message that no event tells of has changed memory, so that what is there then says nothing of the program.
-  void overwrites(const Arrival& arrival);
+  /// A message that is no get is complete; its event, if it has one, is the next that is posted.
+  void takes(const Arrival& arrival);
   /// Events may have come.
   void look(Core& core);
 
@@ -87,6 +87,7 @@ class PortalsChecker {
     std::uint64_t place = 0;  ///< place_of.
     std::uint64_t match_bits = 0;
     bool watched = false;
+    bool acknowledged = false;  ///< Its initiator may know that it is complete.
   };
   struct Unread {
     std::deque<Arrived> events;  ///< One for each in the queue, oldest first.
@@ -103,11 +104,13 @@ class PortalsChecker {
   void learns_of_all(IsIt is_it);
   Counted count_at(const Interface& ni, const MemoryDescriptor& md);
   void learns(Arrived& arrived, const char* call);
+  /// A message that no event tells of has changed memory, so that what is there then says nothing of the program.
+  void overwrites(const Arrival& arrival);
   void look_at(const Interface& ni, const EventQueue& queue);
   void arrives(Unread& unread, const Interface& ni, const Event& event);
   void check_room(const EventQueue& queue);
   void check_ack(const MemoryDescriptor& md, const Descriptor& descriptor);
-  void check_early_use(const Started& started);
+  void check_early_use(const MemoryDescriptor& md, const Descriptor& descriptor);
   void check_overlap(const MemoryDescriptor& md, const MemoryDescriptor& reply_md, const Descriptor& descriptor);
   std::list<Started>::iterator ended_by(const EventQueue& queue, const Event& event);
   void tell_unread(const EventQueue& queue, Handle eq_handle, const char* call);
@@ -121,6 +124,7 @@ class PortalsChecker {
   /// Portal table entries (place_of) whose messages a counter tells of.
   std::unordered_map<const CountingEvent*, std::set<std::uint64_t>> counted_places_;
   std::array<bool, kInterfaceCount> scattered_{};
+  bool is_acknowledged_ = false;  ///< Arrived::acknowledged of the next.
 };
 
 }  // namespace portofu

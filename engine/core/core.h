@@ -118,8 +118,8 @@ struct Core {
 // What the checker is told here (engine/check).
 /// It keeps what the memory of a new event holds, before its initiator can know of it.
 void keep_arrival(Checker& checker, const Interface& ni, const EventQueue& queue);
-/// A message that no event tells of has changed memory.
-void note_silent(Checker& checker, const Arrival& arrival);
+/// A message is complete whose event, if it has one, comes next.
+void note_arrival(Checker& checker, const Arrival& arrival);
 /// Whoever hears of the operation knows what its counter has.
 void note_start(Checker& checker, const Core& core, const TriggeredOperation& operation);
 // Steps for the recorder (core/steps.h).

@@ -47,9 +47,8 @@ void put_message(const Core& core, Step step, const Peer& peer, const PacketHead
 
 void put_arrival(const Core& core, const Peer& peer, const Arrival& arrival) {
   put_message(core, Step::kDeliver, peer, arrival.header, arrival.mlength);
-  const bool is_silent = (arrival.entry->options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) != 0;
   Checker* const checker = core.checker();
-  if (checker != nullptr && is_silent && arrival.header.type != PacketType::kGet) note_silent(*checker, arrival);
+  if (checker != nullptr && arrival.header.type != PacketType::kGet) note_arrival(*checker, arrival);
 }
 
 void put_match(const Core& core, const Peer& peer, const PacketHeader& header, const MatchList& list,

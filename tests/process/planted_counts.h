@@ -96,12 +96,53 @@ inline void play_token(bool bad) {
   rank.pmi.barrier();
   if (rank.pmi.rank != 1) {
     rank.memory[0] = static_cast<std::byte>(bad ? 1 + rank.pmi.rank : 1);
-    rank.put(1, 8, PTL_CT_ACK_REQ);
+    rank.put(1, 8);
+    rank.put_behind(1, PTL_CT_ACK_REQ);
     CountingRank::wait(rank.ct, 1);
   }
   rank.pmi.barrier();
-  for (int i = 0; rank.pmi.rank == 1 && i < 2; ++i) rank.read();
+  for (int i = 0; rank.pmi.rank == 1 && i < 4; ++i) rank.read();
   rank.close_all();
+}
+
+/// As play_overwrite; the first has no ACK, and rank 1 reads its event in between if it is good.
+inline void play_overwrite_read(bool bad) {
+  MisusingRank rank;
+  if (rank.pmi.rank == 1) rank.post();
+  for (int sender : {0, 2}) {
+    rank.pmi.barrier();
+    if (rank.pmi.rank == sender) {
+      rank.memory[0] = static_cast<std::byte>(1 + sender);
+      rank.put(1, 8, sender == 0 ? PTL_NO_ACK_REQ : PTL_ACK_REQ);
+      if (sender == 0) rank.put_behind(1, PTL_ACK_REQ);
+      for (int i = 0; i < (sender == 0 ? 3 : 2); ++i) rank.read();
+    }
+    for (int i = 0; rank.pmi.rank == 1 && !bad && i < (sender == 0 ? 2 : 1); ++i) rank.read();
+  }
+  rank.pmi.barrier();
+  for (int i = 0; bad && rank.pmi.rank == 1 && i < 3; ++i) rank.read();
+  rank.close();
+}
+
+/// Rank 0 sends on what it still gets, by a put of which neither side hears.
+inline void play_early_use_unheard(bool bad) {
+  MisusingRank rank;
+  ptl_handle_md_t silent = PTL_INVALID_HANDLE;
+  const ptl_md_t described{rank.memory.data(), rank.memory.size(), 0, PTL_EQ_NONE, PTL_CT_NONE};
+  MisusingRank::check(PtlMDBind(rank.ni, &described, &silent));
+  if (rank.pmi.rank == 1) rank.post(PTL_PRIORITY_LIST, PTL_ME_EVENT_COMM_DISABLE);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) {
+    rank.get(1);
+    if (!bad) rank.read();
+    MisusingRank::check(PtlPut(silent, 0, 8, PTL_NO_ACK_REQ, rank.id_of(1), MisusingRank::kPt, 0x10, 0, nullptr, 0));
+    if (bad) rank.read();
+    rank.put(1, 8, PTL_ACK_REQ);  // Behind the other one.
+    for (int i = 0; i < 2; ++i) rank.read();
+  }
+  rank.pmi.barrier();
+  MisusingRank::check(PtlMDRelease(silent));
+  rank.close();
 }
 
 /// ACKs of several targets, which say by their offset which put they are of. No user pointer does.
@@ -170,6 +211,8 @@ inline int play_misuse_or_counts(const std::string& role) {
   if (name == "chain") play_chain();
   if (name == "cut") play_cut(bad);
   if (name == "token") play_token(bad);
+  if (name == "overwrite_read") play_overwrite_read(bad);
+  if (name == "early_use_unheard") play_early_use_unheard(bad);
   if (name == "offsets") play_offsets(bad);
   if (name == "silent_update") play_silent_update();
   if (name == "in_place") play_in_place(bad);

@@ -238,6 +238,44 @@ TEST_F(PortalsCheckerTest, Two_messages_of_one_initiator__are_in_order) {
   EXPECT_FALSE(found.has("target_changed")) << found.text();
 }
 
+TEST_F(PortalsCheckerTest, Second_initiator__may_have_heard_of_the_ack_of_the_first) {
+  ListEntry entry;
+  Arrival arrival;
+  arrival.entry = &entry;
+  arrival.header.type = PacketType::kPut;
+  const auto overwrite = [&](std::uint8_t flags, std::uint32_t options) {
+    arrival.header.flags = flags;
+    entry.options = options;
+    initiator = kPeer;
+    checker.takes(arrival);
+    post_event(EventKind::kPut);
+    checker.look(core);
+    initiator = kOther;
+    memory[0] ^= std::byte{1};
+    arrival.header.flags = 0;
+    checker.takes(arrival);
+    post_event(EventKind::kPut);
+    checker.look(core);
+    for (int i = 0; i < 2; ++i) read_event();
+  };
+  overwrite(kFlagAnswerWanted, 0);
+  EXPECT_TRUE(found.is_empty()) << found.text();
+  overwrite(kFlagAnswerWanted, kEntryAckDisable);
+  EXPECT_TRUE(found.has("\"kind\":\"data_overwritten\"")) << found.text();
+}
+
+TEST_F(PortalsCheckerTest, Memory_that_a_get_fills__may_not_be_sent_by_what_tells_nobody) {
+  Descriptor get;
+  get.type = PacketType::kGet;
+  get.length = 8;
+  get.portals.md_handle = md_with(0, eq, 0).handle;
+  checker.starts(ni, *ni.mds.find(get.portals.md_handle), get);
+  start(md_with(0, 0, 0), 8);
+  EXPECT_TRUE(found.is_empty()) << found.text();
+  start(md_with(0, 0, 0), 7);
+  EXPECT_TRUE(found.has("\"kind\":\"buffer_used_early\"")) << found.text();
+}
+
 TEST_F(PortalsCheckerTest, Lost_events__end_the_looks_at_their_memory) {
   const std::uint64_t room = ni.eqs.find(eq)->capacity();
   for (std::uint64_t i = 0; i < room; ++i) {
