@@ -51,6 +51,7 @@ struct SleepingCall {
   WaitSubject subject;
   std::uint64_t since_ns = 0;    ///< By the core's clock: when the call slept for the first time.
   std::int32_t thread = 0;       ///< In the kernel's numbering.
+  bool tells_itself = false;     ///< When it lasts (PORTOFU_STALL_S). A short one of a loop is told of with the loop.
   SleepingCall* next = nullptr;  ///< Of SleepingCalls.
 };
 

@@ -55,7 +55,7 @@ class CoreWalk {
     while (far != nullptr && picture_->sleeps.size() < kMostInspected) {
       const Copy<SleepingCall> call = memory_.copy(far);
       if (!call) return;
-      picture_->sleeps.push_back({call->subject, call->since_ns, call->thread});
+      picture_->sleeps.push_back({call->subject, call->since_ns, call->thread, call->tells_itself});
       far = call->next;
     }
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/inspect/process_picture.h"
+#include "engine/observe/hex_text.h"
 #include "engine/observe/log.h"
 
 namespace portofu {
@@ -33,6 +34,29 @@ std::string awaited_name(WaitKind kind, std::uint64_t object) {
     case WaitKind::kOther: break;
   }
   return "";
+}
+
+void add_name(WaitKind kind, std::uint64_t object, std::vector<std::string>* names) {
+  const std::string name = awaited_name(kind, object);
+  if (!name.empty() && std::ranges::find(*names, name) == names->end()) names->push_back(name);
+}
+
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// Of a call that waits at several: as the finding about it calls them.
+std::string queues_name(const WaitSubject& subject) {
+  std::string name;
+  for (const WaitObject& queue : subject.objects())
+    name += name.empty() ? event_queue_name(queue.handle) : ", " + hex_text(queue.handle);
+  return name;
+}
+
+std::string list_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
 void pause_between_looks() {
@@ -75,37 +99,42 @@ bool concerns(const Finding& finding, std::uint32_t pid) {
   return finding.where.pid == pid || finding.other.pid == pid || finding.kind == FindingKind::kCircle;
 }
 
-std::string awaited_text(const ProcessPicture& process) {
-  std::vector<std::string> names;
-  const auto add = [&names](WaitKind kind, std::uint64_t object) {
-    const std::string name = awaited_name(kind, object);
-    if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
-  };
+Awaited awaited_in(const ProcessPicture& process, const Stall& stall) {
+  Awaited awaited;
+  const bool is_loop = stall.thread == 0;
   for (const SleepPicture& sleep : process.core.sleeps) {
-    for (const WaitObject& object : sleep.subject.objects()) add(sleep.subject.kind, object.handle);
+    const bool is_own = is_loop ? !sleep.tells_itself : sleep.thread == stall.thread;
+    for (const WaitObject& object : sleep.subject.objects())
+      add_name(sleep.subject.kind, object.handle, is_own ? &awaited.own : &awaited.others);
+    if (!is_own && sleep.subject.kind == WaitKind::kEventQueue) awaited.others.push_back(queues_name(sleep.subject));
   }
   for (const PollPicture& poll : process.core.polls) {
-    if (poll.goes_on) add(poll.seen.kind, poll.seen.object);
+    if (!poll.goes_on) continue;
+    const bool is_own = is_loop && !holds(awaited.others, awaited_name(poll.seen.kind, poll.seen.object));
+    add_name(poll.seen.kind, poll.seen.object, is_own ? &awaited.own : &awaited.others);
   }
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+  std::erase_if(awaited.others, [&awaited](const std::string& name) { return holds(awaited.own, name); });
+  if (awaited.own.empty()) std::swap(awaited.own, awaited.others);
+  return awaited;
 }
 
 void tell_stall(Looks&& looks, const Stall& stall) {
   int told = 0;
-  std::string awaited;
+  Awaited awaited;
   for (const Explanation& job : explain_looks(std::move(looks))) {
     if (job.job_key != stall.job_key) continue;
-    for (const Finding& finding : job.findings) {
-      if (concerns(finding, stall.self.pid)) log_warning("%d: %s", ++told, finding.sentence.c_str());
-    }
     const auto self = std::ranges::find(job.processes, stall.self, &ProcessPicture::id);
-    if (self != job.processes.end()) awaited = awaited_text(*self);
+    if (self != job.processes.end()) awaited = awaited_in(*self, stall);
+    for (const Finding& finding : job.findings) {
+      const bool is_named = holds(awaited.others, finding.object) || holds(awaited.others, "the " + finding.object);
+      const bool is_of_others = finding.where == stall.self && is_named;
+      if (concerns(finding, stall.self.pid) && !is_of_others) log_warning("%d: %s", ++told, finding.sentence.c_str());
+    }
   }
-  log_warning("%s of PID %u has been waiting for %llu s%s%s; causes found: %d; it goes on waiting", stall.waiter,
-              stall.self.pid, static_cast<unsigned long long>(stall.waited_ns / 1'000'000'000),
-              awaited.empty() ? "" : " at ", awaited.c_str(), told);
+  log_warning("%s of PID %u has been waiting for %llu s%s%s; causes found: %d; it goes on waiting",
+              stall.thread != 0 ? "a call" : "a loop of calls", stall.self.pid,
+              static_cast<unsigned long long>(stall.waited_ns / 1'000'000'000), awaited.own.empty() ? "" : " at ",
+              list_text(awaited.own).c_str(), told);
 }
 
 }  // namespace portofu

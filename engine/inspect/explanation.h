@@ -38,16 +38,20 @@ inline constexpr std::uint64_t kBetweenLooksNs = 300'000'000;
 /// Whether a finding is about a process, too. A circle is about its whole job.
 bool concerns(const Finding& finding, std::uint32_t pid);
 
-/// A wait of this process that does not end.
+/// A wait of this process that does not end: a call, or a loop of calls.
 struct Stall {
   std::uint32_t job_key = 0;
-  ProcessId self;
+  ProcessId self{};
   std::uint64_t waited_ns = 0;  ///< How long it has lasted.
-  const char* waiter = "";      ///< "a call", "a loop of calls"
+  std::int32_t thread = 0;      ///< Whose call it is; 0: it is a loop, of whichever threads.
 };
 
-/// "event queue 0x1, counter 0x2": what a process sleeps for, or looks at again and again.
-std::string awaited_text(const ProcessPicture& process);
+/// What a wait is at, and what others of its process are at, who tell it themselves: names of objects.
+struct Awaited {
+  std::vector<std::string> own;
+  std::vector<std::string> others;
+};
+Awaited awaited_in(const ProcessPicture& process, const Stall& stall);
 
 /// Writes to standard error what it waits for, and why that does not come.
 void tell_stall(Looks&& looks, const Stall& stall);

@@ -144,6 +144,7 @@ struct SleepPicture {
   WaitSubject subject;
   std::uint64_t since_ns = 0;
   std::int32_t thread = 0;
+  bool tells_itself = false;  ///< SleepingCall::tells_itself.
 };
 
 /// What calls that do not block have found nothing in.

@@ -310,6 +310,7 @@ class Engine {
     CancellationPlace* place;  ///< nullptr: nothing may end this wait but its condition and its time.
     const Condition& condition;
     OnSignal on_signal = OnSignal::kGoOn;
+    std::uint64_t timeout_ns = kForever;
     bool signaled = false;       ///< A signal has ended its sleep.
     bool recorded = false;       ///< The beginning of the wait was.
     std::uint64_t since_ns = 0;  ///< When it slept for the first time; 0: not yet.

@@ -129,7 +129,7 @@ void Engine::abort() {
 WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, OnSignal on_signal) {
   CancellationPlace place;
   // Waits inside another call are nobody's to cancel either.
-  Sleeper sleeper{on_abort == OnAbort::kReturn ? &place : nullptr, condition, on_signal};
+  Sleeper sleeper{on_abort == OnAbort::kReturn ? &place : nullptr, condition, on_signal, timeout_ns};
   const WaitResult result = wait_until(condition, timeout_ns, on_abort, sleeper);
   if (sleeper.recorded) [[unlikely]]
     record_wait_end(sleeper);
@@ -442,9 +442,10 @@ std::uint64_t Engine::show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call) {
   sleeper.condition.describe(call.subject);
   call.since_ns = sleeper.since_ns;
   call.thread = gettid();
+  const std::uint64_t stall_ns = stall_ns_of(core_.settings);
+  call.tells_itself = sleeper.timeout_ns >= stall_ns;
   core_.sleeping_calls.link(call);
   for (const WaitObject& object : call.subject.objects()) core_.polled.note_at_once(call.subject.kind, object.handle);
-  const std::uint64_t stall_ns = stall_ns_of(core_.settings);
   if (stall_ns == StallWatch::kNever || sleeper.told) return kForever;
   const std::uint64_t due_ns = sleeper.since_ns + stall_ns;
   return due_ns > now_ns ? due_ns - now_ns : 0;

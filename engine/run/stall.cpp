@@ -1,5 +1,7 @@
 // Waits that last say why (PORTOFU_STALL_S): calls that sleep, and loops of calls that find nothing.
 
+#include <unistd.h>
+
 #include <memory>
 #include <utility>
 
@@ -23,7 +25,7 @@ void Engine::tell_if_stalled(Sleeper& sleeper) {
   const ProcessSegment& segment = *node_->segment;
   Looks looks;
   look_twice(segment.directory(), &looks);
-  tell_stall(std::move(looks), {segment.job_key(), segment.id(), waited_ns, "a call"});
+  tell_stall(std::move(looks), {segment.job_key(), segment.id(), waited_ns, gettid()});
 }
 
 /// A loop looks why it finds nothing: at first, and once more a little later, when it tells.
@@ -43,7 +45,7 @@ void Engine::look_why() {
   look_at_processes(segment.directory(), tells ? &looks.now : &looks.before);
   const std::uint64_t now_ns = core_.now_ns();
   if (tells) {
-    tell_stall(std::move(looks), {segment.job_key(), segment.id(), now_ns - since_ns, "a loop of calls"});
+    tell_stall(std::move(looks), {segment.job_key(), segment.id(), now_ns - since_ns, 0});
     return;
   }
   auto first = std::make_unique<Looks>(std::move(looks));

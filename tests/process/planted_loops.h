@@ -2,6 +2,8 @@
 // More small programs with an error, and without it (planted_errors.h): those that look again and again instead of
 // sleeping in a call, and those that wait for somebody who is elsewhere.
 
+#include <thread>
+
 #include "tests/process/planted_errors.h"
 
 namespace portofu {
@@ -19,6 +21,30 @@ namespace portofu {
       PtlCTGet(rank.answered, &event);
       if (rest_us != 0) usleep(rest_us);
     }
+  }
+  PlantedRank::stay();
+}
+
+/// Three threads of rank 0 wait: for a message that is counted, for an event, and by looks for an ACK.
+[[noreturn]] inline void play_several(bool bad) {
+  PlantedRank rank(bad);
+  rank.post(0x10, -1, PTL_PRIORITY_LIST, 0);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 1 && !bad) rank.put(0, 0x10);
+  if (rank.pmi.rank == 0) {
+    if (bad) print_ready();
+    std::thread counts([&rank] {
+      ptl_ct_event_t event{};
+      PtlCTWait(rank.arrived, 1, &event);
+    });
+    std::thread reads([&rank] {
+      ptl_event_t event{};
+      PtlEQWait(rank.eq, &event);
+    });
+    if (!bad) rank.put(1, 0x10, PTL_CT_ACK_REQ);
+    for (ptl_ct_event_t event{}; event.success < 1;) PtlCTGet(rank.answered, &event);
+    counts.join();
+    reads.join();
   }
   PlantedRank::stay();
 }
@@ -160,6 +186,7 @@ inline int play_planted_or_loop(const std::string& role) {
   const bool bad = !role.ends_with(" good");
   const std::string name = role.substr(0, role.find(' '));
   if (name == "looks") play_looks(bad, 0);
+  if (name == "several") play_several(bad);
   if (name == "rare_looks") play_looks(bad, 50'000);
   if (name == "failure") play_failure(bad);
   if (name == "other_queue") play_other_queue(bad);

@@ -457,6 +457,23 @@ TEST(PtlInfoExplain, Loop__that_lasts_says_so_itself) {
   }
 }
 
+TEST(PtlInfoExplain, Waits_of_several_threads__say_so_once_each_with_their_own_cause) {
+  Stalled program("several");
+  EXPECT_TRUE(program.says(" s at event queue 0x")) << program.output();
+  EXPECT_TRUE(program.says("until counter 0x")) << program.output();
+  EXPECT_TRUE(program.says("looks again and again at counter 0x")) << program.output();
+  EXPECT_TRUE(program.says("a loop of calls of PID 700 has been waiting for ")) << program.output();
+  const auto times_of = [&program](const std::string& words) {
+    int times = 0;
+    for (std::size_t at = 0; (at = program.output().find(words, at)) != std::string::npos; ++at) ++times;
+    return times;
+  };
+  EXPECT_EQ(times_of("a call of PID 700 has been waiting for "), 2) << program.output();
+  for (const char* cause :
+       {"for an event of event queue 0x", "until counter 0x", "looks again and again at counter 0x"})
+    EXPECT_EQ(times_of(cause), 1) << program.output();
+}
+
 TEST(PtlInfoExplain, Loop__that_nobody_owes_anything_says_what_it_waits_for) {
   Stalled program("idle");
   EXPECT_TRUE(program.says("a loop of calls of PID 700 has been waiting for ")) << program.output();
@@ -465,10 +482,10 @@ TEST(PtlInfoExplain, Loop__that_nobody_owes_anything_says_what_it_waits_for) {
 }
 
 TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
-  for (const char* role :
-       {"tag",        "portal",      "ack",    "threshold", "circle",  "stopped",  "dead",      "notices", "events",
-        "disabled",   "session",     "gate",   "room",      "region",  "delay",    "silent",    "looks",   "failure",
-        "rare_looks", "other_queue", "search", "chain",     "untaken", "computes", "no_notice", "no_entry"}) {
+  for (const char* role : {"tag",     "portal", "ack",      "threshold", "circle",    "stopped",    "dead",
+                           "notices", "events", "disabled", "session",   "gate",      "room",       "region",
+                           "delay",   "silent", "looks",    "several",   "failure",   "rare_looks", "other_queue",
+                           "search",  "chain",  "untaken",  "computes",  "no_notice", "no_entry"}) {
     const OwnNode node;
     const int ranks = std::string(role) == "circle" || std::string(role) == "chain" ? 3 : 2;
     const Program program(node, std::string(role) + " good", ranks);
