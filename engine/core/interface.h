@@ -152,6 +152,7 @@ struct RefusedMessage {
   std::uint64_t at_ns = 0;
   std::uint64_t length = 0;  ///< Bytes that the initiator asked for.
   std::uint8_t interface_index = 0;
+  std::uint64_t offset = 0;  ///< Into an entry that leaves it to the initiator.
 };
 
 /// What did not reach its target, for onlookers: of a put that asks for no ACK nobody else is told.

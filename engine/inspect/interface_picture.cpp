@@ -45,6 +45,7 @@ Listed<EntryPicture> look_at_entries(FarMemory& memory, const MatchList* far) {
     seen.start = std::bit_cast<std::uint64_t>(InspectedFields::start(entry.segment));
     seen.length = entry.segment.length();
     seen.used = entry.local_offset;
+    seen.origin = entry.origin;
     seen.options = entry.options;
     seen.pending = entry.pending;
     seen.handle = entry.handle;
@@ -56,7 +57,7 @@ Listed<EntryPicture> look_at_entries(FarMemory& memory, const MatchList* far) {
 Listed<HeaderPicture> look_at_headers(FarMemory& memory, const UnexpectedList* far) {
   return copy_list<HeaderPicture, UnexpectedHeader>(
       memory, far, &UnexpectedList::next, [](const UnexpectedHeader& header) {
-        return HeaderPicture{header.key, header.rlength, header.complete, header.order};
+        return HeaderPicture{header.key, header.rlength, header.complete, header.order, header.remote_offset};
       });
 }
 

@@ -29,6 +29,7 @@ struct EntryPicture {
   std::uint64_t start = 0;  ///< 0: of several pieces, or from address 0 on.
   std::uint64_t length = 0;
   std::uint64_t used = 0;     ///< kEntryManageLocal: bytes.
+  std::uint64_t origin = 0;   ///< What an initiator calls its first byte.
   std::uint32_t options = 0;  ///< kEntry*.
   std::uint32_t pending = 0;  ///< Messages that are arriving there.
   Handle handle = 0;
@@ -39,7 +40,8 @@ struct HeaderPicture {
   MatchKey key;
   std::uint64_t rlength = 0;
   bool complete = false;
-  std::uint64_t order = 0;  ///< In its list, where no other one has ever the same.
+  std::uint64_t order = 0;   ///< In its list, where no other one has ever the same.
+  std::uint64_t offset = 0;  ///< As the initiator asked for it.
 };
 
 struct PortalPicture {

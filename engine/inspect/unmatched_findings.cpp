@@ -12,6 +12,12 @@ namespace {
 /// Headers of one portal table entry that are told of; further ones have the same cause more often than not.
 constexpr std::size_t kMostHeaders = 8;
 
+/// What a message asks for of an entry.
+struct Extent {
+  std::uint64_t bytes = 0;
+  std::uint64_t offset = 0;  ///< Where the initiator says where it goes.
+};
+
 /// The entry that a message came nearest to.
 struct Nearest {
   const EntryPicture* entry = nullptr;  ///< nullptr: there is none.
@@ -19,7 +25,7 @@ struct Nearest {
   std::uint64_t differing = 0;  ///< Match bits.
   bool other_source = false;    ///< It wants another initiator.
   bool too_short = false;       ///< It has no room for the whole message, and does not truncate.
-  std::uint64_t bytes = 0;      ///< Of the message.
+  Extent asked{};               ///< By the message.
   bool is_search = false;       ///< `entry` stands for what the program searches for.
 
   bool matches() const { return entry != nullptr && differing == 0 && !other_source && !too_short; }
@@ -29,35 +35,34 @@ struct Nearest {
   }
 };
 
-std::uint64_t room_of(const EntryPicture& entry) {
-  const std::uint64_t used = (entry.options & kEntryManageLocal) != 0 ? entry.used : 0;
+std::uint64_t room_of(const EntryPicture& entry, const Extent& asked) {
+  const std::uint64_t used = (entry.options & kEntryManageLocal) != 0 ? entry.used : asked.offset - entry.origin;
   return entry.length > used ? entry.length - used : 0;
 }
 
-Nearest judge_entry(const PortalPicture& portal, const EntryPicture& entry, const MatchKey& key, std::uint64_t bytes) {
+Nearest judge_entry(const PortalPicture& portal, const EntryPicture& entry, const MatchKey& key, const Extent& asked) {
   const MatchCriteria& criteria = entry.criteria;
   Nearest judged{&entry, &portal, (key.match_bits ^ criteria.match_bits) & ~criteria.ignore_bits};
-  judged.bytes = bytes;
+  judged.asked = asked;
   judged.other_source = !matches(criteria, {criteria.match_bits, key.source});
-  judged.too_short = (entry.options & kEntryNoTruncate) != 0 && bytes > room_of(entry);
+  judged.too_short = (entry.options & kEntryNoTruncate) != 0 && asked.bytes > room_of(entry, asked);
   return judged;
 }
 
-Nearest nearest_at(const PortalPicture& portal, const MatchKey& key, std::uint64_t bytes) {
+Nearest nearest_at(const PortalPicture& portal, const MatchKey& key, const Extent& asked) {
   Nearest best;
   for (const EntryPicture& entry : portal.priority.items) {
-    const Nearest judged = judge_entry(portal, entry, key, bytes);
+    const Nearest judged = judge_entry(portal, entry, key, asked);
     if (judged.distance() < best.distance()) best = judged;
   }
   return best;
 }
 
 /// The nearest entry where the message came to; if there is none that matches, one that matches elsewhere.
-/// @param bytes  of the message
-Nearest nearest_of(const InterfacePicture& ni, std::uint32_t pt_index, const MatchKey& key, std::uint64_t bytes) {
+Nearest nearest_of(const InterfacePicture& ni, std::uint32_t pt_index, const MatchKey& key, const Extent& asked) {
   Nearest best;
   for (const PortalPicture& portal : ni.portals) {
-    const Nearest here = nearest_at(portal, key, bytes);
+    const Nearest here = nearest_at(portal, key, asked);
     if (portal.pt_index == pt_index ? here.distance() <= best.distance() && !best.matches() : here.matches())
       best = here;
   }
@@ -100,8 +105,10 @@ std::string nearest_text(const JobView& job, const InterfacePicture& ni, std::ui
   }
   if (nearest.too_short) {
     text += text.empty() ? what : " and";
-    text += " has room for " + std::to_string(room_of(*nearest.entry)) + " bytes and does not truncate " +
-            "(PTL_ME_NO_TRUNCATE), and the message has " + std::to_string(nearest.bytes);
+    const bool is_managed = (nearest.entry->options & kEntryManageLocal) != 0;
+    text += " has room for " + std::to_string(room_of(*nearest.entry, nearest.asked)) + " bytes" +
+            (is_managed || nearest.asked.offset == 0 ? "" : " at offset " + std::to_string(nearest.asked.offset)) +
+            " and does not truncate (PTL_ME_NO_TRUNCATE), and the message has " + std::to_string(nearest.asked.bytes);
   }
   return text.empty() ? "; an entry that it matches is posted there now" : text;
 }
@@ -111,8 +118,8 @@ std::string portal_name(std::uint32_t pt_index) { return "portal table entry " +
 /// What came nearest to a header that waits: what the program searches for, if it searches there, else an entry.
 Nearest nearest_to(const InterfacePicture& ni, const PortalPicture& portal, const EntryPicture& search,
                    const HeaderPicture& header) {
-  if (!portal.searches) return nearest_of(ni, portal.pt_index, header.key, header.rlength);
-  Nearest nearest = judge_entry(portal, search, header.key, header.rlength);
+  if (!portal.searches) return nearest_of(ni, portal.pt_index, header.key, {header.rlength, header.offset});
+  Nearest nearest = judge_entry(portal, search, header.key, {header.rlength, header.offset});
   nearest.is_search = true;
   return nearest;
 }
@@ -221,7 +228,7 @@ void find_refusal(const JobView& job, const ProcessPicture& process, const Inter
   const MatchKey key{refused.match_bits, {refused.nid, refused.pid}};
   const ProcessId from = JobView::physical(ni, key.source);
   if (!job.anybody_waits()) return;  // It may be a third process that wants what should have come of it.
-  const Nearest nearest = nearest_of(ni, refused.pt_index, key, refused.length);
+  const Nearest nearest = nearest_of(ni, refused.pt_index, key, {refused.length, refused.offset});
   Finding finding{FindingKind::kMessageRefused,
                   process.id(),
                   portal_name(refused.pt_index),

@@ -65,9 +65,9 @@ RefusalWords words_of(Refusal refusal) {
 void note_refusal(Core& core, Interface* ni, const Arrival& arrival, RefusedFor reason) {
   const PacketHeader& header = arrival.header;
   const ProcessId from = arrival.initiator;
-  (ni != nullptr ? ni->last_refused : core.last_astray) = {reason,        header.pt_index,       from.pid,
-                                                           from.nid,      header.match_bits,     core.now_ns(),
-                                                           header.length, header.interface_index};
+  (ni != nullptr ? ni->last_refused : core.last_astray) = {reason,        header.pt_index,        from.pid,
+                                                           from.nid,      header.match_bits,      core.now_ns(),
+                                                           header.length, header.interface_index, header.remote_offset};
 }
 
 /// Tells the initiator, and drops the data that is still to come.

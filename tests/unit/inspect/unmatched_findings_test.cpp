@@ -158,6 +158,26 @@ TEST_F(UnmatchedFindings, Entry__without_room_that_does_not_truncate_is_told_wit
   EXPECT_TRUE(found[1].sentence.ends_with(room + "the message has 40")) << found[1].sentence;
 }
 
+TEST_F(UnmatchedFindings, Offset__beyond_which_an_entry_has_no_room_is_told) {
+  EntryPicture& entry = add_entry(portal(), 0x10);
+  entry.length = 64;
+  entry.options = kEntryNoTruncate;
+  add_header(portal(), 0x10, job_id(0));
+  portal().unexpected.items[0].rlength = 64;
+  EXPECT_TRUE(find().empty()) << "it came a moment ago";
+  portal().unexpected.items[0].offset = 1;
+  EXPECT_TRUE(
+      find().at(0).sentence.ends_with("has room for 63 bytes at offset 1 and does not truncate "
+                                      "(PTL_ME_NO_TRUNCATE), and the message has 64"));
+  portal().unexpected.items.clear();
+  interface_in(target_).last_refused = {RefusedFor::kNoMatch, 4, job_id(0).pid, kJobNid, 0x10, 1, 8, 0, 65};
+  EXPECT_TRUE(
+      find().at(0).sentence.ends_with("has room for 0 bytes at offset 65 and does not truncate "
+                                      "(PTL_ME_NO_TRUNCATE), and the message has 8"));
+  portal().priority.items[0].origin = 64;
+  EXPECT_TRUE(find().at(0).sentence.ends_with("; an entry that it matches is posted there now"));
+}
+
 TEST_F(UnmatchedFindings, Interface__is_named_where_a_process_has_several) {
   interface_in(target_).last_refused = {RefusedFor::kNotAligned, 4, job_id(0).pid, kJobNid, 0x10, 1, 8};
   EXPECT_TRUE(find().at(0).sentence.ends_with(
