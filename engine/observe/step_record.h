@@ -51,8 +51,12 @@ inline constexpr std::uint8_t kWaitsByPolls = 255;
 /// StepRecord::more of kMatch: the entry is of the overflow list. Below it: entries that were passed over, at most.
 inline constexpr std::uint32_t kUnexpected = 1u << 31;
 
-/// Calls that have no PacketType; those that have one are named by it.
-enum class ApiCall : std::uint8_t { kAppend = 128, kPostToq = 129 };
+/// Calls that have no PacketType of their own; those that have one are named by it.
+enum class ApiCall : std::uint8_t {
+  kAppend = 128,
+  kPostToq = 129,
+  kFabric = 160,  ///< And above: of libfabric, this plus its WordKind (lib/libfabric/word.h).
+};
 /// StepRecord::more of kCall: the operation waits for a counter (PtlTriggeredPut and its kind).
 inline constexpr std::uint32_t kCallArms = 1;
 

@@ -276,6 +276,13 @@ ListEntry* find_receive(const Core& core, const Receive& rx, const void* context
   return nullptr;
 }
 
+/// append, written down as a call.
+[[gnu::cold, gnu::noinline]] ssize_t append_recorded(Core& core, const Receive& rx, const ReceiveCall& call) {
+  const std::uint64_t bytes = length_of(call.msg.msg_iov, call.msg.iov_count);
+  const RecordedCall recorded(core, recorded_as(receive_kind_of(call)), bytes);
+  return append(core, rx, call);
+}
+
 /// What is no receive that is posted now. @pre the call is well formed
 [[gnu::noinline]] ssize_t receive_otherwise(const Endpoint& ep, const ReceiveCall& call) {
   const bool waits = call.deferral != nullptr || (call.flags & FI_TRIGGER) != 0;
@@ -284,6 +291,8 @@ ListEntry* find_receive(const Core& core, const Receive& rx, const void* context
   Engine& engine = *ep.domain->engine;
   if ((call.flags & FI_PEEK) != 0) engine.step();
   const Engine::Duty duty(engine);
+  const RecordedCall recorded(duty.core(), recorded_as(receive_kind_of(call)),
+                              length_of(call.msg.msg_iov, call.msg.iov_count), waits);
   if (waits) return defer(ep, call);
   return (call.flags & FI_PEEK) != 0 ? peek(duty.core(), *ep.rx, call) : take_claimed(duty.core(), *ep.rx, call);
 }
@@ -299,7 +308,8 @@ ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
     if ((call.flags & (FI_PEEK | FI_CLAIM | FI_TRIGGER)) != 0 || call.deferral != nullptr) [[unlikely]]
       return receive_otherwise(ep, call);
     const Engine::Duty duty(engine);
-    const ssize_t result = append(duty.core(), rx, call);
+    const bool is_told = duty.core().observers != nullptr;
+    const ssize_t result = is_told ? append_recorded(duty.core(), rx, call) : append(duty.core(), rx, call);
     engine.settle_on_duty();
     return result;
   });

@@ -317,6 +317,7 @@ ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
     ssize_t result = 0;
     {
       const Engine::Duty duty(engine);
+      const RecordedCall recorded(duty.core(), recorded_as(call.word), d.length);
       result = transmit_on_duty(engine, duty.core(), *ep.tx, call, d);
       pauses = engine.take_pause_on_duty();
     }
@@ -331,6 +332,7 @@ ssize_t transmit_compared(Endpoint& ep, const TransmitCall& call, Descriptor& d,
   return guarded([&]() -> ssize_t {
     if (const ssize_t wrong = check(*ep.tx, call, d); wrong != 0) return wrong;
     const Engine::Duty duty(*ep.domain->engine);
+    const RecordedCall recorded(duty.core(), recorded_as(call.word), d.length, true);
     if (!name_target(*ep.tx, call, d)) return -FI_EINVAL;
     return keep_transfer(duty.core(), *ep.tx, call, d, compared);
   });

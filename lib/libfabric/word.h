@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdint>
 
+#include "engine/door/libfabric.h"
+
 namespace portofu::fabric {
 
 enum class WordKind : std::uint8_t {
@@ -35,6 +37,11 @@ inline constexpr std::array<std::uint64_t, static_cast<std::size_t>(WordKind::kC
     FI_RECV | FI_MSG,
     FI_RECV | FI_TAGGED,
 };
+
+/// How a call is written down.
+constexpr ApiCall recorded_as(WordKind kind) {
+  return static_cast<ApiCall>(static_cast<std::uint8_t>(ApiCall::kFabric) + static_cast<std::uint8_t>(kind));
+}
 
 constexpr std::uint64_t flags_of(WordKind kind) { return kCompletionFlags[static_cast<std::size_t>(kind)]; }
 

@@ -34,6 +34,7 @@ int start(std::uint64_t vbg_id, unsigned long flags, const GateValue& value) {
     Engine* open = engine_of_gate(vbg_id);
     if (open == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "there is no VBG in this process");
     const Engine::Duty duty(*open);
+    const RecordedCall call(duty.core(), PacketType::kTofuGate, value.item_count * sizeof(std::uint64_t));
     BarrierGate* gate = start_gate(duty.core(), vbg_id);
     if (gate == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "not the start/end gate of a circuit");
     if (gate->state != BarrierState::kIdle) return failed(UTOFU_ERR_BUSY, "a barrier is under way");

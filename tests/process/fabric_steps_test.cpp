@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -26,6 +27,16 @@ class FabricSteps : public FiTrigger {
 
   /// @return how many arrows of a kind the trace has
   int count_arrows(const std::string& kind) const {
+    return count([&kind](const nlohmann::json& event) { return event["ph"] == "s" && event["cat"] == kind; });
+  }
+  int count_calls(const std::string& name) const {
+    return count(
+        [&name](const nlohmann::json& event) { return event.value("cat", "") == "call" && event["name"] == name; });
+  }
+
+ private:
+  template <class Counts>
+  int count(Counts&& counts) const {
     const std::string file = directory_ + "/trace.json";
     int status = 0;
     const std::string said =
@@ -34,12 +45,10 @@ class FabricSteps : public FiTrigger {
     std::ifstream trace(file);
     const nlohmann::json whole = nlohmann::json::parse(trace);
     int count = 0;
-    for (const nlohmann::json& event : whole.at("traceEvents"))
-      count += event["ph"] == "s" && event["cat"] == kind ? 1 : 0;
+    for (const nlohmann::json& event : whole.at("traceEvents")) count += counts(event) ? 1 : 0;
     return count;
   }
 
- private:
   std::string directory_;
 };
 
@@ -52,6 +61,39 @@ TEST_F(FabricSteps, Triggered_message__is_an_arrow_from_the_count_that_lets_it_s
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
   EXPECT_EQ(b.next().err, 0);
   EXPECT_EQ(count_arrows("trigger"), 1);
+}
+
+TEST_F(FabricSteps, Calls__are_named_by_their_kind) {
+  static std::array<std::uint64_t, 8> sent{};  // Some operations may be under way when the test ends.
+  static std::array<std::uint64_t, 8> received{};
+  fi_triggered_context2 context{};
+  int value = 1;
+  ASSERT_EQ(fi_trecv(b.ep, received.data(), 8, nullptr, FI_ADDR_UNSPEC, 7, 0, nullptr), 0);
+  ASSERT_EQ(fi_tsend(a.ep, sent.data(), 8, nullptr, to_b, 7, nullptr), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(b.next().err, 0);
+  ASSERT_EQ(fi_recv(b.ep, received.data(), 8, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_inject(a.ep, sent.data(), 8, to_b), 0);
+  EXPECT_EQ(b.next().err, 0);
+  ASSERT_EQ(fi_recv(b.ep, received.data(), 8, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(send_at_gate(&value, &context), 0);
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(b.next().err, 0);
+  // No such memory: the calls are calls all the same.
+  ASSERT_EQ(fi_write(a.ep, sent.data(), 8, nullptr, to_b, 0, 99, nullptr), 0);
+  ASSERT_EQ(fi_read(a.ep, sent.data(), 8, nullptr, to_b, 0, 99, nullptr), 0);
+  ASSERT_EQ(fi_atomic(a.ep, sent.data(), 1, nullptr, to_b, 0, 99, FI_UINT64, FI_SUM, nullptr), 0);
+  ASSERT_EQ(
+      fi_fetch_atomic(a.ep, sent.data(), 1, nullptr, received.data(), nullptr, to_b, 0, 99, FI_UINT64, FI_SUM, nullptr),
+      0);
+  EXPECT_EQ(count_calls("fi_trecv"), 1);
+  EXPECT_EQ(count_calls("fi_tsend"), 1);
+  EXPECT_EQ(count_calls("fi_recv"), 2);
+  EXPECT_EQ(count_calls("fi_send"), 2);
+  EXPECT_EQ(count_calls("fi_write"), 1);
+  EXPECT_EQ(count_calls("fi_read"), 1);
+  EXPECT_EQ(count_calls("fi_atomic"), 1);
+  EXPECT_EQ(count_calls("fi_fetch_atomic"), 1);
 }
 
 }  // namespace

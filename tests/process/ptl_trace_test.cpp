@@ -179,6 +179,25 @@ int speak_utofu() {
   return utofu_free_vcq(vcq) == UTOFU_SUCCESS ? 0 : 4;
 }
 
+/// A barrier and a reduction of one gate that waits for nobody.
+int speak_barrier() {
+  utofu_vbg_id_t gate = 0;
+  if (utofu_alloc_vbg(0, 1, 0, &gate) != UTOFU_SUCCESS) return 1;
+  utofu_vbg_setting setting{};
+  setting.vbg_id = gate;
+  setting.src_lcl_vbg_id = setting.src_rmt_vbg_id = UTOFU_VBG_ID_NULL;
+  setting.dst_lcl_vbg_id = setting.dst_rmt_vbg_id = UTOFU_VBG_ID_NULL;
+  if (utofu_set_vbg(&setting, 1) != UTOFU_SUCCESS || utofu_barrier(gate, 0) != UTOFU_SUCCESS) return 2;
+  int rc = UTOFU_ERR_NOT_COMPLETED;
+  while (rc == UTOFU_ERR_NOT_COMPLETED) rc = utofu_poll_barrier(gate, 0);
+  if (rc != UTOFU_SUCCESS) return 3;
+  std::array<std::uint64_t, 2> values{1, 2};
+  if (utofu_reduce_uint64(gate, UTOFU_REDUCE_OP_SUM, values.data(), values.size(), 0) != UTOFU_SUCCESS) return 4;
+  for (rc = UTOFU_ERR_NOT_COMPLETED; rc == UTOFU_ERR_NOT_COMPLETED;)
+    rc = utofu_poll_reduce_uint64(gate, 0, values.data());
+  return rc == UTOFU_SUCCESS && utofu_free_vbg(&gate, 1) == UTOFU_SUCCESS ? 0 : 5;
+}
+
 /// Runs `body` in a process that records all its steps.
 int record(const Directory& directory, int (*body)()) {
   ChildProcess child([&] {
@@ -248,6 +267,15 @@ TEST(PtlTrace, Put_of_uTofu__is_delivered_and_told) {
   EXPECT_EQ(count(events, "call", "utofu_put"), 1);
   EXPECT_EQ(count(events, "step", "deliver"), 1);
   EXPECT_GE(count(events, "step", "notice"), 1);
+}
+
+TEST(PtlTrace, Barrier_and_reduction__are_calls) {
+  const Directory directory;
+  ASSERT_EQ(record(directory, speak_barrier), 0);
+  std::string summary;
+  const json events = merge(directory, &summary);
+  EXPECT_EQ(count(events, "call", "utofu_barrier"), 1) << summary;
+  EXPECT_EQ(count(events, "call", "utofu_reduce"), 1) << summary;
 }
 
 TEST(PtlTrace, Trace_that_is_cut_short__has_both_ends_of_what_is_left) {

@@ -22,7 +22,8 @@ double us(std::int64_t ns) { return static_cast<double>(ns) / 1000; }
 class Writer {
  public:
   Writer(const Timeline& timeline, std::uint64_t most_flows, std::FILE* file) : timeline_(timeline), file_(file) {
-    if (most_flows < timeline.flows.size()) until_ns_ = timeline.ns(timeline.flows[most_flows].out) - 1;
+    find_direct();
+    if (most_flows < count_flows(timeline)) until_ns_ = time_of_flow(most_flows) - 1;
     for (const LaneSteps& lane : timeline.lanes) {
       const auto key = std::pair(lane.machine, lane.os_pid);
       process_of_.push_back(processes_.emplace(key, static_cast<int>(processes_.size()) + 1).first->second);
@@ -37,11 +38,13 @@ class Writer {
     for (const Flow& flow : timeline_.flows) {
       const StepRecord& packet = timeline_.step(flow.out);
       if (static_cast<PacketType>(packet.kind) == PacketType::kData) continue;
-      const char* const category = is_request(packet) ? "message" : "answer";
+      const bool is_of_gate = static_cast<PacketType>(packet.kind) == PacketType::kTofuGate;
+      const char* const category = is_of_gate ? "barrier" : is_request(packet) ? "message" : "answer";
       write_arrow(category, packet_name(packet.kind), flow.out, flow.in);
     }
     for (const TriggerArrow& arrow : timeline_.triggers)
       write_arrow("trigger", "trigger", {arrow.lane, arrow.count}, {arrow.lane, arrow.trigger});
+    write_direct();
     write_links();
     return std::fputs("\n]}\n", file_) >= 0 && std::fflush(file_) == 0;
   }
@@ -75,6 +78,77 @@ class Writer {
     for (const auto& [process, thread] : threads)
       name("thread_name", process, thread, "name",
            thread == kCallingThread ? "calls and waits" : "thread " + std::to_string(thread));
+  }
+
+  void find_direct() {
+    for (std::uint32_t lane = 0; lane < timeline_.lanes.size(); ++lane) {
+      const auto& steps = timeline_.lanes[lane].steps;
+      for (std::uint32_t index = 0; index < steps.size(); ++index) {
+        if (steps[index].step == Step::kDirect) direct_.push_back({lane, index});
+      }
+    }
+    std::ranges::sort(direct_, {}, [this](StepPlace place) { return timeline_.ns(place); });
+  }
+
+  /// @param number  of a packet or of what was done without one, in the order of time
+  std::int64_t time_of_flow(std::uint64_t number) const {
+    std::vector<std::int64_t> times;
+    for (const Flow& flow : timeline_.flows) times.push_back(timeline_.ns(flow.out));
+    for (const StepPlace place : direct_) times.push_back(timeline_.ns(place));
+    const auto wanted = times.begin() + static_cast<std::ptrdiff_t>(number);
+    std::ranges::nth_element(times, wanted);
+    return *wanted;
+  }
+
+  /// What initiators did in memory of others, at those, too, who have no step of it: on a track of its own.
+  void write_direct() {
+    std::vector<std::vector<StepPlace>> by_target(timeline_.lanes.size());
+    for (const StepPlace place : direct_) {
+      const StepRecord& step = timeline_.step(place);
+      const std::uint32_t target = lane_of({step.nid, step.pid}, timeline_.ns(place));
+      if (target != kNoStep) by_target[target].push_back(place);
+    }
+    for (std::uint32_t target = 0; target < by_target.size(); ++target) write_direct_at(target, by_target[target]);
+  }
+
+  /// @param places  in the order of time
+  void write_direct_at(std::uint32_t target, const std::vector<StepPlace>& places) {
+    if (places.empty()) return;
+    const LaneSteps& lane = timeline_.lanes[target];
+    const std::uint32_t own_track = track(target) + static_cast<std::uint32_t>(timeline_.lanes.size());
+    name("thread_name", process_of_[target], own_track, "name", "memory of PID " + std::to_string(lane.id.pid));
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::int64_t at_ns = timeline_.ns(places[i]);
+      if (at_ns > until_ns_) return;
+      const std::int64_t room = i + 1 < places.size() ? timeline_.ns(places[i + 1]) - at_ns : kStepNs;
+      const StepRecord& step = timeline_.step(places[i]);
+      emit({{"ph", "X"},
+            {"pid", process_of_[target]},
+            {"tid", own_track},
+            {"ts", us(at_ns)},
+            {"dur", us(std::clamp<std::int64_t>(room, 1, kStepNs))},
+            {"cat", "step"},
+            {"name", "direct_in"},
+            {"args", {{"what", step_text(step) + ", by " + process_label(timeline_.lanes[places[i].lane])}}}});
+      ++arrows_;
+      emit(end_of_arrow("s", "message", packet_name(step.kind), places[i]));
+      json end = end_of_arrow("f", "message", packet_name(step.kind), places[i]);
+      end["pid"] = process_of_[target];
+      end["tid"] = own_track;
+      end["bp"] = "e";
+      emit(end);
+    }
+  }
+
+  /// The lane that the process had then; kNoStep: it was not recorded. A PID may have had several owners.
+  std::uint32_t lane_of(ProcessId id, std::int64_t at_ns) const {
+    std::uint32_t found = kNoStep;
+    for (std::uint32_t lane = 0; lane < timeline_.lanes.size(); ++lane) {
+      if (timeline_.lanes[lane].id != id) continue;
+      const bool has_begun = timeline_.at_ns[lane].empty() || timeline_.at_ns[lane].front() <= at_ns;
+      if (found == kNoStep || has_begun) found = lane;
+    }
+    return found;
   }
 
   /// A process of its own, with a counter for each link.
@@ -166,7 +240,8 @@ class Writer {
   std::FILE* file_;
   std::int64_t until_ns_ = INT64_MAX;
   std::map<std::pair<std::string, std::uint32_t>, int> processes_;
-  std::vector<int> process_of_;  ///< Of each lane.
+  std::vector<int> process_of_;    ///< Of each lane.
+  std::vector<StepPlace> direct_;  ///< What was done without packets, in the order of time.
   std::uint64_t written_ = 0;
   std::uint64_t arrows_ = 0;
 };
@@ -177,6 +252,13 @@ std::string process_label(const LaneSteps& lane) {
   const std::string rank =
       lane.rank >= 0 ? "rank " + std::to_string(lane.rank) : "process " + std::to_string(lane.os_pid);
   return rank + ": " + lane.program + " (" + process_text(lane.id) + ")";
+}
+
+std::uint64_t count_flows(const Timeline& timeline) {
+  std::uint64_t count = timeline.flows.size();
+  for (const LaneSteps& lane : timeline.lanes)
+    count += static_cast<std::uint64_t>(std::ranges::count(lane.steps, Step::kDirect, &StepRecord::step));
+  return count;
 }
 
 bool write_chrome_json(const Timeline& timeline, std::uint64_t most_flows, std::FILE* file) {

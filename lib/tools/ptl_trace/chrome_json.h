@@ -8,7 +8,10 @@
 
 namespace portofu::tools {
 
-/// Writes it all, up to the moment when so many messages have gone out: a flow is written with both ends or not at all.
+/// Packets that went out and came in, and what was done without one.
+std::uint64_t count_flows(const Timeline& timeline);
+
+/// Writes it all, up to the moment when there were so many flows: one is written with both ends or not at all.
 /// @return false if the file cannot be written
 bool write_chrome_json(const Timeline& timeline, std::uint64_t most_flows, std::FILE* file);
 

@@ -100,7 +100,7 @@ bool put_together(const std::string& directory, const TraceOptions& options) {
   const Timeline timeline = merge(std::move(lanes));
   const Summary summary = summarize(timeline);
   std::fprintf(stderr, "\nptl_trace: %s\n%s", options.output.c_str(), summary_text(timeline, summary).c_str());
-  if (timeline.flows.size() > options.most_flows) {
+  if (count_flows(timeline) > options.most_flows) {
     std::fprintf(stderr, "the trace has the first %llu packets (--most)\n",
                  static_cast<unsigned long long>(options.most_flows));
   }

@@ -9,6 +9,9 @@ constexpr std::array<const char*, 17> kEvents{
     "GET",          "GET_OVERFLOW",          "PUT",       "PUT_OVERFLOW", "ATOMIC", "ATOMIC_OVERFLOW",
     "FETCH_ATOMIC", "FETCH_ATOMIC_OVERFLOW", "REPLY",     "SEND",         "ACK",    "PT_DISABLED",
     "LINK",         "AUTO_UNLINK",           "AUTO_FREE", "SEARCH",       "ERROR"};
+/// By what is above ApiCall::kFabric. Calls of a kind have one name, as fi_sendmsg and fi_inject.
+constexpr std::array<const char*, 9> kFabricCalls{"fi",        "fi_send",         "fi_tsend", "fi_write", "fi_read",
+                                                  "fi_atomic", "fi_fetch_atomic", "fi_recv",  "fi_trecv"};
 constexpr std::array<const char*, 6> kNotices{"LCL_PUT", "RMT_PUT", "LCL_GET", "RMT_GET", "LCL_ARMW", "RMT_ARMW"};
 
 std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
@@ -42,6 +45,9 @@ std::string packet_name(std::uint8_t kind) {
 std::string call_name(const StepRecord& record) {
   if (record.kind == static_cast<std::uint8_t>(ApiCall::kAppend)) return "PtlAppend";
   if (record.kind == static_cast<std::uint8_t>(ApiCall::kPostToq)) return "utofu_post_toq";
+  constexpr auto kFirstOfFabric = static_cast<std::uint8_t>(ApiCall::kFabric);
+  if (record.kind >= kFirstOfFabric)
+    return name_in(kFabricCalls, static_cast<std::uint8_t>(record.kind - kFirstOfFabric));
   const std::string start = (record.more & kCallArms) != 0 ? "PtlTriggered" : "Ptl";
   switch (static_cast<PacketType>(record.kind)) {
     case PacketType::kPut: return start + "Put";
@@ -56,7 +62,7 @@ std::string call_name(const StepRecord& record) {
     case PacketType::kTofuGet: return "utofu_get";
     case PacketType::kTofuArmw: return "utofu_armw";
     case PacketType::kTofuNop: return "utofu_nop";
-    case PacketType::kTofuGate: return "utofu_barrier";
+    case PacketType::kTofuGate: return record.amount == 0 ? "utofu_barrier" : "utofu_reduce";
     default: return "call";
   }
 }
@@ -102,8 +108,8 @@ std::string step_text(const StepRecord& r) {
     case Step::kNotice: return "notice " + name_in(kNotices, r.kind) + ", edata " + std::to_string(r.more);
     case Step::kCount: return "count " + std::to_string(r.amount) + ", counter " + hex_text(r.id);
     case Step::kTrigger:
-      return "trigger " + packet_name(r.kind) + ", threshold " + std::to_string(r.amount) + ", counter " +
-             hex_text(r.id);
+      return "trigger " + packet_name(r.kind) + ", threshold " + std::to_string(r.amount) +
+             (r.id != 0 ? ", counter " + hex_text(r.id) : ", inputs of a barrier gate");
     case Step::kNone:
     case Step::kCountOfSteps: break;
   }

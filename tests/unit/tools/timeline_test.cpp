@@ -4,8 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "lib/tools/ptl_trace/chrome_json.h"
 #include "lib/tools/ptl_trace/summary.h"
 
 namespace portofu::tools {
@@ -72,6 +78,63 @@ TEST(Timeline, Packets__are_paired_by_direction_and_in_order) {
   EXPECT_EQ(timeline.flows[2].out, (StepPlace{1, 2}));
   EXPECT_EQ(timeline.flows[2].in, (StepPlace{0, 2}));
   EXPECT_EQ(timeline.end_ns, 800);
+}
+
+/// The trace of a timeline, as its readers take it apart.
+nlohmann::json events_of(const Timeline& timeline, std::uint64_t most_flows = UINT64_MAX) {
+  char* text = nullptr;
+  std::size_t bytes = 0;
+  std::FILE* const memory = open_memstream(&text, &bytes);
+  EXPECT_TRUE(write_chrome_json(timeline, most_flows, memory));
+  std::fclose(memory);
+  nlohmann::json whole = nlohmann::json::parse(text, nullptr, false);
+  std::free(text);
+  return whole["traceEvents"];
+}
+
+TEST(Timeline, Use_of_memory_of_others__has_an_arrow_to_whoever_had_the_id_then) {
+  LaneSteps a = lane(kA, "one");
+  LaneSteps earlier = lane(kB, "one");
+  LaneSteps later = lane(kB, "one");
+  earlier.os_pid = 11;
+  later.os_pid = 12;
+  later.steps = {packet(Step::kPacketIn, 500, kA, 3)};
+  earlier.steps = {packet(Step::kPacketIn, 90, kA, 3)};
+  a.steps = {packet(Step::kDirect, 100, kB, 0, PacketType::kSwap), packet(Step::kDirect, 101, kB, 0),
+             packet(Step::kDirect, 600, kB, 0), packet(Step::kDirect, 700, {5, 5}, 0)};
+  const nlohmann::json events = events_of(merge({a, earlier, later}));
+  std::vector<nlohmann::json> drawn;
+  std::vector<nlohmann::json> ends;
+  for (const nlohmann::json& event : events) {
+    if (event["name"] == "direct_in") drawn.push_back(event);
+    if (event["ph"] == "f") ends.push_back(event);
+  }
+  ASSERT_EQ(drawn.size(), 3u) << "nobody has recorded what 5:5 has";
+  ASSERT_EQ(ends.size(), 3u);
+  EXPECT_EQ(drawn[0]["dur"], 0.001) << "it ends where the next begins";
+  EXPECT_EQ(drawn[0]["pid"], drawn[1]["pid"]);
+  EXPECT_NE(drawn[0]["pid"], drawn[2]["pid"]);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    for (const char* key : {"pid", "tid", "ts"}) EXPECT_EQ(ends[i][key], drawn[i][key]) << key;
+  }
+  EXPECT_NE(drawn[0]["args"]["what"].get<std::string>().find("direct swap, 8 bytes"), std::string::npos) << drawn[0];
+}
+
+TEST(Timeline, What_goes_without_packets__counts_where_a_trace_is_cut) {
+  LaneSteps a = lane(kA, "one");
+  LaneSteps b = lane(kB, "one");
+  a.steps = {packet(Step::kDirect, 100, kB, 0), packet(Step::kPacketOut, 200, kB, 1),
+             packet(Step::kDirect, 300, kB, 0)};
+  b.steps = {packet(Step::kPacketIn, 250, kA, 1)};
+  const Timeline timeline = merge({a, b});
+  EXPECT_EQ(count_flows(timeline), 3u);
+  const auto arrows_of = [&timeline](std::uint64_t most) {
+    const nlohmann::json events = events_of(timeline, most);
+    return std::ranges::count_if(events, [](const nlohmann::json& event) { return event["ph"] == "f"; });
+  };
+  EXPECT_EQ(arrows_of(1), 1);
+  EXPECT_EQ(arrows_of(2), 2);
+  EXPECT_EQ(arrows_of(3), 3);
 }
 
 TEST(Timeline, Packets_with_one_end__are_counted_and_are_no_flows) {
