@@ -50,6 +50,13 @@ struct OpenInterface {
   ptl_process_t id{};
 };
 
+TEST(PtlInfo, Process_that_is_asked_for_and_not_there__is_named) {
+  const OpenInterface other;
+  ASSERT_TRUE(other.ok);
+  constexpr std::uint32_t kNobody = 4'000'000'000;  // No PID is so large.
+  EXPECT_TRUE(contains(info_of(kNobody), "with PID 4000000000 has an interface open")) << info_of(kNobody);
+}
+
 TEST(PtlInfo, Sections__can_be_chosen) {
   const std::string tool = PORTOFU_PTL_INFO;
   const std::string everything = output_of(tool);

@@ -331,6 +331,20 @@ TEST(PtlTrace, Exit_status__is_that_of_the_program) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(PtlTrace, File_that_cannot_be_written__is_told_before_the_program_runs) {
+  const Directory directory;
+  const std::string missing = directory.path + "/none/trace.json";
+  for (const std::string& options :
+       {"-o " + missing, "--report " + missing, "--pcapng " + missing, "-o " + directory.path}) {
+    int status = 0;
+    const std::string said =
+        output_of("cd " + directory.path + " && " + PORTOFU_PTL_TRACE + " " + options + " echo it runs", &status);
+    EXPECT_EQ(status, 125) << options;
+    EXPECT_FALSE(contains(said, "it runs")) << said;
+    EXPECT_TRUE(contains(said, options.ends_with("json") ? "No such file" : "Is a directory")) << said;
+  }
+}
+
 TEST(PtlTrace, Report__is_drawn_by_a_browser_without_a_network) {
   const Directory directory;
   const std::string report = directory.path + "/report.html";

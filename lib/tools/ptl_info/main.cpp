@@ -229,7 +229,8 @@ bool print_processes(const InfoOptions& options) {
     print_process(view, count_engines(view, views), options.all_counters);
     ++shown;
   }
-  if (shown == 0) std::printf("\nNo process of user %u has an interface open\n", geteuid());
+  const std::string which = options.pid != 0 ? " with PID " + std::to_string(options.pid) : "";
+  if (shown == 0) std::printf("\nNo process of user %u%s has an interface open\n", geteuid(), which.c_str());
   return true;
 }
 

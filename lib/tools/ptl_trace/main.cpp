@@ -1,9 +1,13 @@
 // ptl_trace: what a program does, step by step.
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "lib/tools/man_page.h"
@@ -66,6 +70,23 @@ int fail(const std::string& what) {
   return kFailed;
 }
 
+/// Whether a file may be written, as far as can be known without making it: before a run whose steps would be lost.
+bool may_write(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path file(path);
+  errno = 0;
+  if (std::filesystem::is_directory(file, error)) {
+    errno = EISDIR;
+  } else if (access(path.c_str(), W_OK) != 0 && errno == ENOENT) {
+    errno = 0;
+    const std::string directory = file.has_parent_path() ? file.parent_path().string() : ".";
+    if (access(directory.c_str(), W_OK | X_OK) == 0) return true;
+  }
+  if (errno == 0) return true;
+  std::fprintf(stderr, "ptl_trace: %s: %s\n", path.c_str(), std::strerror(errno));
+  return false;
+}
+
 /// @param body  bool(std::FILE*), false: it could not be written
 template <class Body>
 bool write_file(const std::string& path, const Body& body) {
@@ -116,6 +137,9 @@ bool write_captures(const std::string& directory, const TraceOptions& options) {
 }
 
 int trace(const TraceOptions& options) {
+  for (const std::string& path : {options.output, options.report, options.pcapng}) {
+    if (!path.empty() && !may_write(path)) return kFailed;
+  }
   const StepDirectory directory;
   if (directory.path().empty()) return kFailed;
   const int status = run_traced(options.command, directory.path(), !options.pcapng.empty());
