@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "engine/observe/counters.h"
 #include "engine/observe/system_failure.h"
@@ -81,6 +82,21 @@ bool is_to_be_kept(const std::string& path) {
          descriptor.keep_dead != 0;
 }
 
+/// Of this user; kMaxSweptNames at most.
+std::vector<std::string> names_of_segments(const std::string& directory) {
+  std::vector<std::string> names;
+  DIR* const listing = opendir(directory.c_str());
+  if (listing == nullptr) return names;
+  const std::string prefix = segment_name_prefix();
+  for (int count = 0; count < kMaxSweptNames; ++count) {
+    const dirent* const entry = readdir(listing);
+    if (entry == nullptr) break;
+    if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) == 0) names.emplace_back(entry->d_name);
+  }
+  closedir(listing);
+  return names;
+}
+
 }  // namespace
 
 int remove_dead_segments(const std::string& directory) {
@@ -89,36 +105,42 @@ int remove_dead_segments(const std::string& directory) {
 }
 
 int sweep_dead_segments(const std::string& directory, Sweep which) {
-  DIR* listing = opendir(directory.c_str());
-  if (listing == nullptr) return 0;
-  const std::string prefix = segment_name_prefix();
+  const std::vector<std::string> names = names_of_segments(directory);
   const std::uint64_t started_ns = kernel().now_ns();
+  // Elsewhere each time: processes that start together look at all names together.
+  const std::size_t first = names.empty() ? 0 : random_incarnation() % names.size();
   int removed = 0;
-  for (int names = 0; names < kMaxSweptNames; ++names) {
-    const dirent* entry = readdir(listing);
-    if (entry == nullptr) break;
-    if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) != 0) continue;
+  int left = 0;
+  for (std::size_t i = 0; i < names.size() && (which != Sweep::kShare || left < kMostLeftNames); ++i) {
+    const std::string& name = names[(first + i) % names.size()];
     // Somebody who knows aliases of the dead, and does not hear, is waited for once only.
-    if (is_alias_name(entry->d_name) && kernel().now_ns() - started_ns > kLongestTellNs) continue;
-    const std::string path = directory + "/" + entry->d_name;
-    if (which == Sweep::kNotTheKept && is_to_be_kept(path)) continue;
-    if (remove_if_dead(path)) ++removed;
+    if (is_alias_name(name) && kernel().now_ns() - started_ns > kLongestTellNs) continue;
+    const std::string path = directory + "/" + name;
+    const bool stays = which != Sweep::kAll && is_to_be_kept(path);
+    if (!stays && remove_if_dead(path)) {
+      ++removed;
+    } else {
+      ++left;
+    }
   }
-  closedir(listing);
   return removed;
 }
 
 std::unique_ptr<ProcessSegment> SegmentCreation::run() {
   const OwnSegmentsLock lock;
-  const int removed = sweep_dead_segments(options_.directory);
+  int removed = sweep_dead_segments(options_.directory, Sweep::kShare);
   segment_.reset(new ProcessSegment);
   segment_->directory_ = options_.directory;
   segment_->layout_ = {options_.channel_count, options_.ring, options_.area_bytes};
   // Until it has a name, the destructor of a failed attempt must not try to take the lock that is held here.
   segment_->fork_generation_ = ~fork_generation();
-  if (!check_options() || !open_nameless_file() || !take_memory() || !fill_descriptor() || !claim_name()) {
-    return nullptr;
+  if (!check_options() || !open_nameless_file()) return nullptr;
+  if (!take_memory()) {  // The dead may have it.
+    const int more = sweep_dead_segments(options_.directory);
+    removed += more;
+    if (more == 0 || !take_memory()) return nullptr;
   }
+  if (!fill_descriptor() || !claim_name()) return nullptr;
   segment_->fork_generation_ = fork_generation();
   segment_->descriptor_ = *reinterpret_cast<const SegmentDescriptorShared*>(segment_->header_.at(0));
   segment_->header_.protect_front(kPageBytes);

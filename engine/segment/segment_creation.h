@@ -47,7 +47,11 @@ class SegmentCreation {
 };
 
 /// Which segments of the dead a sweep removes.
-enum class Sweep : std::uint8_t { kNotTheKept, kAll };
+enum class Sweep : std::uint8_t {
+  kShare,       ///< As the next one, but it ends at kMostLeftNames that stay, and begins elsewhere each time.
+  kNotTheKept,  ///< But for those that shall be kept.
+  kAll,
+};
 
 /// Removes segments of this effective user whose owners are dead; looks at kMaxSweptNames names at most.
 /// The caller holds an OwnSegmentsLock.
@@ -60,5 +64,8 @@ int remove_dead_segments(const std::string& directory);
 
 /// Bound of the work of one sweep.
 inline constexpr int kMaxSweptNames = 4096;
+
+/// Without it a thousand processes that start together would look at a million names of the living.
+inline constexpr int kMostLeftNames = 64;
 
 }  // namespace portofu

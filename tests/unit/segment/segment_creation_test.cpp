@@ -146,6 +146,22 @@ TEST_F(SegmentCreationTest, Dead_segments__are_swept) {
   EXPECT_EQ(Counters(segment->counters()).get(Counter::kSegmentsRemoved), 3u);
 }
 
+/// A thousand processes that start together would look at a million names otherwise.
+TEST_F(SegmentCreationTest, Sweep__of_a_new_segment_ends_at_so_many_that_stay) {
+  constexpr std::uint32_t kPairs = 128;
+  in_dying_child([this] {
+    for (std::uint32_t i = 0; i < 2 * kPairs; ++i) directory.create(2000 + i, i % 2 == 0).release();
+    return 0;
+  });
+  ASSERT_EQ(directory.name_count(), 2 * kPairs);
+  const auto one = directory.create();
+  EXPECT_GT(directory.name_count(), 1 + kPairs) << "it has not looked at all";
+  EXPECT_LT(directory.name_count(), 1 + 2 * kPairs) << "but at some";
+  const OwnSegmentsLock lock;
+  sweep_dead_segments(directory.path());
+  EXPECT_EQ(directory.name_count(), 1 + kPairs) << "whoever wants all gets all";
+}
+
 TEST_F(SegmentCreationTest, Sweep__leaves_the_living_and_the_strange_alone) {
   const auto living = directory.create(5);
   std::ofstream(directory.path() + "/other-file") << "x";
