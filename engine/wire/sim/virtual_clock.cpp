@@ -13,9 +13,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <utility>
-
-#include "engine/observe/system_failure.h"
 
 namespace portofu {
 namespace {
@@ -82,33 +81,47 @@ void ring_coordinator(VirtualHeader& header) {
   virtual_wake(header.bell);
 }
 
-std::unique_ptr<VirtualClock> VirtualClock::open(const std::string& path, std::int64_t rank, ProcessId self,
-                                                 std::string* why) {
+namespace {
+
+/// @return nullptr, for whoever returns that
+std::nullptr_t refuse(const std::string& path, const std::string& reason, std::string* why) {
+  *why = "PORTOFU_SIM=" + path + ": " + reason +
+         "; ptl_sim sets it for the ranks that it starts, for as long as it runs: unset it elsewhere";
+  return nullptr;
+}
+
+/// Maps the file of the coordinator. @return nullptr on failure
+VirtualHeader* map_page_file(const std::string& path, std::size_t* bytes, std::string* why) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) {
-    *why = system_failure("open", "the file of virtual time, " + path + ",", errno);
-    return nullptr;
-  }
+  if (fd < 0) return refuse(path, std::string("open of it failed: ") + std::strerror(errno), why);
   struct stat status {};
   const bool has_size = fstat(fd, &status) == 0 && status.st_size >= static_cast<off_t>(sizeof(VirtualHeader));
-  const std::size_t bytes = has_size ? static_cast<std::size_t>(status.st_size) : 0;
-  void* const mapped = has_size ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+  *bytes = has_size ? static_cast<std::size_t>(status.st_size) : 0;
+  void* const mapped = has_size ? mmap(nullptr, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
   const int error = errno;
   close(fd);
-  if (mapped == MAP_FAILED) {
-    *why = has_size ? system_failure("mmap", "the file of virtual time", error) : path + " has no virtual time in it";
-    return nullptr;
-  }
+  if (!has_size) return refuse(path, "it has no virtual time in it", why);
+  if (mapped == MAP_FAILED) return refuse(path, std::string("mmap of it failed: ") + std::strerror(error), why);
   auto* const header = static_cast<VirtualHeader*>(mapped);
   const std::uint32_t ranks = header->rank_count;
-  const bool fits = header->magic == kVirtualMagic && header->version == kVirtualVersion &&
-                    header->page_bytes == sizeof(VirtualPage) && ranks <= kMostVirtualRanks &&
-                    bytes >= virtual_file_bytes(ranks);
-  if (!fits) *why = path + " is not of a ptl_sim of this release";
-  const bool has_rank = rank >= 0 && rank < static_cast<std::int64_t>(ranks);
-  if (fits && !has_rank) *why = "ptl_sim has " + std::to_string(ranks) + " ranks, and this process is none of them";
-  if (!fits || !has_rank) {
-    munmap(mapped, bytes);
+  if (header->magic == kVirtualMagic && header->version == kVirtualVersion &&
+      header->page_bytes == sizeof(VirtualPage) && ranks <= kMostVirtualRanks && *bytes >= virtual_file_bytes(ranks))
+    return header;
+  munmap(mapped, *bytes);
+  return refuse(path, "it is not of a ptl_sim of this release", why);
+}
+
+}  // namespace
+
+std::unique_ptr<VirtualClock> VirtualClock::open(const std::string& path, std::int64_t rank, ProcessId self,
+                                                 std::string* why) {
+  std::size_t bytes = 0;
+  VirtualHeader* const header = map_page_file(path, &bytes, why);
+  if (header == nullptr) return nullptr;
+  const std::uint32_t ranks = header->rank_count;
+  if (rank < 0 || rank >= static_cast<std::int64_t>(ranks)) {
+    *why = "ptl_sim has " + std::to_string(ranks) + " ranks, and this process is none of them";
+    munmap(header, bytes);
     return nullptr;
   }
   VirtualPage& page = *virtual_page(header, static_cast<std::uint32_t>(rank));
@@ -118,7 +131,7 @@ std::unique_ptr<VirtualClock> VirtualClock::open(const std::string& path, std::i
   if (is_taken || !page.process.compare_exchange_strong(process, own)) {
     *why = "another process is rank " + std::to_string(rank) +
            " in virtual time; a program that starts the ranks itself, as mpirun does, needs ptl_sim --launcher";
-    munmap(mapped, bytes);
+    munmap(header, bytes);
     return nullptr;
   }
   page.life.fetch_add(1, std::memory_order_release);  // Before the names by which others find it.

@@ -27,8 +27,10 @@ struct VirtualClockTest : testing::Test {
 
 TEST_F(VirtualClockTest, Open__refuses_what_is_not_of_this_release) {
   EXPECT_EQ(VirtualClock::open("/nowhere/at/all", 0, kSelf, &why), nullptr);
-  EXPECT_NE(why.find("/nowhere/at/all"), std::string::npos);
+  EXPECT_NE(why.find("PORTOFU_SIM=/nowhere/at/all: open of it failed: "), std::string::npos) << why;
+  EXPECT_NE(why.find("unset it"), std::string::npos) << why;
   EXPECT_EQ(VirtualClock::open("/dev/null", 0, kSelf, &why), nullptr);
+  EXPECT_EQ(why.find("PORTOFU_SIM=/dev/null: "), 0u) << why;
   job.header().version = kVirtualVersion + 1;
   EXPECT_EQ(open(), nullptr);
   job.header().version = kVirtualVersion;
