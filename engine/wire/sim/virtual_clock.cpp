@@ -23,7 +23,8 @@ namespace {
 /// more: whoever waits makes fewer of them there.
 constexpr std::uint32_t kShortLooks = 8;
 constexpr std::uint32_t kMostShortLooks = 256;
-/// Whoever has gone on after so many looks in vain may do so again. Who looks more often waits.
+/// Whoever has gone on after so many looks in vain may do so again. Who looks more often waits. So many take their own
+/// time, too, while nothing else happens anywhere: a program that does not wait by them loses nothing.
 constexpr std::uint32_t kMostLearnedLooks = 512;
 /// Looks in vain before its first turn, after which a rank waits for that turn. Until then, or until it sends
 /// something, looks cost nothing: how many there are may depend on when the ranks of a launcher have met.
@@ -220,6 +221,7 @@ void VirtualClock::go_on() {
 /// Something else than a look or a read of the clock has happened.
 void VirtualClock::end_streaks() {
   empty_looks_ = 0;
+  empty_waits_ = 0;
   reads_ = 0;
   reads_of_look_ = 0;
   watches_clock_ = false;
@@ -301,14 +303,14 @@ void VirtualClock::pass() {
   }
   if (empty_looks_ == 0) streak_from_ps_ = clock_ps_;
   spend(VirtualSpent::kLook, empty_poll_ps_, true);
-  if (++empty_looks_ <= short_looks_) {
-    const std::uint64_t horizon = page_.horizon_ps.load(std::memory_order_relaxed);
-    if (!has_turn() || has_sent_ || clock_ps_ > horizon) {
-      give_turn(VirtualState::kPolling, clock_ps_);
-    }
+  ++empty_looks_;
+  const bool is_ahead = has_sent_ || clock_ps_ > page_.horizon_ps.load(std::memory_order_relaxed);
+  // Before anything else happens it may go on as it likes: that costs no turn.
+  if (empty_looks_ <= short_looks_ || (empty_looks_ <= kMostLearnedLooks && !is_ahead)) {
+    if (!has_turn() || is_ahead) give_turn(VirtualState::kPolling, clock_ps_);
     return end_own_work();
   }
-  const std::uint32_t doublings = std::min((empty_looks_ - short_looks_) / kLooksOfDoubling, 40u);
+  const std::uint32_t doublings = std::min(++empty_waits_ / kLooksOfDoubling, 40u);
   const bool may_send = empty_looks_ <= kCountedLooks && !watches_clock_;
   const bool is_quiet = page_.is_quiet.load(std::memory_order_relaxed) != 0;
   // Nothing is under way, and nobody else goes on: a wait would be for nothing, and would only make it late.

@@ -160,6 +160,7 @@ class VirtualClock {
   std::atomic<std::uintptr_t> caller_;    ///< The thread that gave the turn back last, at first that which opened.
   std::uint32_t seen_turn_ = 0;           ///< When it was last noted.
   std::uint32_t empty_looks_ = 0;         ///< In a row.
+  std::uint32_t empty_waits_ = 0;         ///< Of these, that waited longer than they took.
   std::uint32_t reads_ = 0;               ///< Of the clock, since the last call.
   std::uint32_t reads_of_look_ = 0;       ///< The same, before the last look in vain.
   std::uint64_t streak_from_ps_ = 0;      ///< When looks or reads in a row began, or the last wait by the clock in it.

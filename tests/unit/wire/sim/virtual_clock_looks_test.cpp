@@ -17,6 +17,7 @@ struct VirtualClockLooks : testing::Test {
     clock = VirtualClock::open(job.path(), 0, {1, 7}, &why);
     ASSERT_NE(clock, nullptr) << why;
     begin(job, *clock);
+    job.page().horizon_ps = horizon_ps;
   }
 
   /// Looks in vain so often. Nothing comes, so each wait ends at its time. @return what they took
@@ -25,7 +26,7 @@ struct VirtualClockLooks : testing::Test {
     std::atomic<bool> ends{false};
     std::thread coordinator([&] {
       for (; !ends; sched_yield()) {
-        if (job.state() != VirtualState::kRunning) job.grant(job.page().until_ps.load());
+        if (job.state() != VirtualState::kRunning) job.grant(job.page().until_ps.load(), horizon_ps);
       }
     });
     for (int i = 0; i < count; ++i) clock->pass();
@@ -38,9 +39,29 @@ struct VirtualClockLooks : testing::Test {
   void go_on() { clock->stamp(VirtualCall::kPut); }
 
   VirtualJob job{2};
+  std::uint64_t horizon_ps = 0;  ///< Others go on at any time.
   std::unique_ptr<VirtualClock> clock;
   std::string why;
 };
+
+/// Also the first ones. Only after very many is it taken to wait.
+TEST_F(VirtualClockLooks, Before_anything_else_comes__they_take_their_own_time) {
+  horizon_ps = kNeverPs;
+  start();
+  for (const int count : {40, 512, 100}) {
+    EXPECT_EQ(look(count), static_cast<std::uint64_t>(count) * kLookPs) << count;
+    clock->find();
+  }
+  EXPECT_GT(look(700), 750 * kLookPs);
+}
+
+/// What comes is not passed by.
+TEST_F(VirtualClockLooks, Until_something_else_comes__they_take_their_own_time) {
+  horizon_ps = 1000 + 100 * kLookPs;
+  start();
+  EXPECT_EQ(look(100), 100 * kLookPs);
+  EXPECT_GT(look(1), kLookPs) << "it may wait";
+}
 
 TEST_F(VirtualClockLooks, Going_on__is_learned_by_the_next_looks) {
   start();

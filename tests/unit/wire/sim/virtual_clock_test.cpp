@@ -332,13 +332,15 @@ TEST_F(VirtualClockTest, Looks__in_a_row_wait_ever_longer) {
   constexpr int kShort = 8;
   constexpr int kLong = 40;
   begin(job, *clock);
+  for (int i = 0; i < kShort; ++i) clock->pass();
+  job.page().horizon_ps.store(0);  // Others go on meanwhile.
   std::thread rank([&] {
-    for (int i = 0; i < kShort + kLong; ++i) clock->pass();
+    for (int i = 0; i < kLong; ++i) clock->pass();
   });
   for (int i = 1; i <= kLong; ++i) {
     ASSERT_TRUE(job.await(VirtualState::kPolling)) << i;
     EXPECT_EQ(job.page().until_ps.load() - job.page().clock_ps.load(), kSlowPollPs << (i / 8)) << i;
-    job.grant(job.page().until_ps.load());
+    job.grant(job.page().until_ps.load(), 0);
   }
   rank.join();
   EXPECT_EQ(job.page().spent_ps[static_cast<std::size_t>(VirtualSpent::kLook)].load(),
@@ -351,12 +353,12 @@ TEST_F(VirtualClockTest, Looks__of_one_that_is_alone_wait_no_longer_until_they_a
   const auto clock = open();
   begin(job, *clock);
   job.page().is_quiet = 1;
-  constexpr int kShort = 8;
+  constexpr int kOwnTime = 512;
   constexpr int kCounted = 2048;
   std::thread rank([&] {
     for (int i = 0; i <= kCounted; ++i) clock->pass();
   });
-  for (int i = kShort + 1; i <= kCounted; ++i) {
+  for (int i = kOwnTime + 1; i <= kCounted; ++i) {
     ASSERT_TRUE(job.await(VirtualState::kPolling)) << i;
     ASSERT_EQ(job.page().until_ps.load() - job.page().clock_ps.load(), kSlowPollPs) << i;
     job.grant(job.page().until_ps.load());
@@ -395,8 +397,10 @@ TEST_F(VirtualClockTest, Looks__that_cost_nothing_wait_all_the_same) {
   const auto clock = open();
   begin(job, *clock);
   std::uint64_t read_ps = 0;
+  for (int i = 0; i < 8; ++i) clock->pass();
+  job.page().horizon_ps.store(0);
   std::thread rank([&] {
-    for (int i = 0; i < 9; ++i) clock->pass();
+    clock->pass();
     clock->find();
     const std::uint64_t now_ps = clock->now_ps();
     for (int i = 0; i < 65; ++i) read_ps = clock->read(false) - now_ps;
