@@ -196,6 +196,8 @@ bool Job::take_requests(Rank& rank, int number, std::string_view bytes) {
     const std::string line = rank.received.substr(0, end);
     rank.received.erase(0, end + 1);
     obey(pmi_.take_line(number, line));
+    if (options_.watcher != nullptr && pmi_.state(number) == PmiState::kAtBarrier)
+      options_.watcher->rank_meets(number, true);
   }
   if (rank.received.size() < kMaxPmiLineBytes) return true;
   end_all(1, "rank " + std::to_string(number) + " sends a PMI request that does not end");
@@ -223,6 +225,7 @@ void Job::close_dialogue(Rank& rank) {
 void Job::obey(const PmiOutcome& outcome) {
   for (const PmiAnswer& answer : outcome.answers) {
     Rank& rank = ranks_[static_cast<std::size_t>(answer.rank)];
+    if (options_.watcher != nullptr) options_.watcher->rank_meets(answer.rank, false);
     if (rank.host != nullptr && rank.running)
       rank.host->stream->send(FrameKind::kPmi, static_cast<std::uint32_t>(answer.rank), answer.line);
     if (rank.pmi_fd < 0) continue;

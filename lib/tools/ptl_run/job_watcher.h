@@ -13,6 +13,8 @@ class JobWatcher {
   /// All ranks were started.
   virtual void begin() = 0;
   virtual void rank_ended(int rank) = 0;
+  /// @param waits  a rank has said that it waits at a barrier of PMI; false: all are there, and it is about to hear so
+  virtual void rank_meets(int rank, bool waits) = 0;
   /// Readable once the job shall end.
   virtual int complaint_fd() const = 0;
   /// Why it shall. Asked when complaint_fd is readable.

@@ -63,6 +63,10 @@ void Coordinator::rank_ended(int rank) {
   futex_wake(time_.header().bell);
 }
 
+void Coordinator::rank_meets(int rank, bool waits) {
+  if (!options_.has_launcher) seats_[static_cast<std::size_t>(rank)].meets.store(waits);
+}
+
 std::string Coordinator::complaint() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return complaint_;
@@ -254,27 +258,26 @@ bool Coordinator::step() {
 /// Whether somebody is away, who may still come and send something; or has died under a launcher, which is about to end
 /// the others.
 bool Coordinator::may_somebody_come() const {
-  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
-    const bool has_ended = seats_[rank].ended.load();
-    if (!has_ended && outsiders_.contains(rank)) return true;
-    if (!has_ended || !options_.has_launcher || time_.page(rank).process.load() == 0) continue;
+  if (std::any_of(outsiders_.begin(), outsiders_.end(), [this](auto rank) { return !seats_[rank].ended.load(); }))
+    return true;
+  for (std::uint32_t rank = 0; rank < seats_.size() && options_.has_launcher; ++rank) {
+    if (!seats_[rank].ended.load() || time_.page(rank).process.load() == 0) continue;
     if (state(rank) != VirtualState::kGone && state(rank) != VirtualState::kRetired) return true;
   }
   return false;
 }
 
 /// Whether nothing is under way, and all that want to go on only look again: nothing has arrived for them.
-bool Coordinator::is_quiet() const {
-  return happenings_.empty() && std::all_of(places_.begin(), places_.end(), [this](const auto& place) {
-           return state(place.second) == VirtualState::kPolling && !seats_[place.second].told;
-         });
-}
+bool Coordinator::is_quiet() const { return happenings_.empty() && busy_places_ == 0; }
 
 void Coordinator::set_place(std::uint32_t rank, std::uint64_t time_ps, std::uint32_t waker) {
   Seat& seat = seats_[rank];
   seat.waker = waker;
   if (seat.place_ps != kNeverPs) places_.erase({seat.place_ps, rank});
+  if (seat.is_busy) --busy_places_;
   seat.place_ps = time_ps;
+  seat.is_busy = time_ps != kNeverPs && (seat.told || state(rank) != VirtualState::kPolling);
+  if (seat.is_busy) ++busy_places_;
   if (time_ps != kNeverPs) places_.insert({time_ps, rank});
 }
 

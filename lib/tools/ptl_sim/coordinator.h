@@ -57,6 +57,7 @@ class Coordinator final : public JobWatcher {
 
   void begin() override;
   void rank_ended(int rank) override;
+  void rank_meets(int rank, bool waits) override;
   int complaint_fd() const override { return complaint_fd_; }
   std::string complaint() override;
   void end() override;
@@ -90,8 +91,10 @@ class Coordinator final : public JobWatcher {
   };
   struct Seat {
     std::atomic<bool> ended{false};
+    std::atomic<bool> meets{false};     ///< By rank_meets.
     int ended_process = 0;              ///< With a launcher: which process of the rank has.
     std::uint64_t place_ps = kNeverPs;  ///< When it wants to go on; kNeverPs: it is not in `places_`.
+    bool is_busy = false;               ///< It does more than look again: it counts in `busy_places_`.
     std::uint32_t waker = kNoMessage;   ///< The message because of which it does.
     std::uint64_t under_way = 0;        ///< Messages that it has sent and that have not arrived.
     std::uint64_t arrived_ps = 0;       ///< When the last message that it has sent has arrived.
@@ -175,6 +178,7 @@ class Coordinator final : public JobWatcher {
   History history_;
   std::priority_queue<Happening, std::vector<Happening>, std::greater<>> happenings_;
   std::set<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< Ranks that want to go on, by time.
+  std::size_t busy_places_ = 0;                               ///< Of those.
   std::set<std::uint32_t> frozen_;
   std::set<std::uint32_t> outsiders_;  ///< Away, or gone: whether they have come back is looked at.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> ranks_by_id_;  ///< By NID and PID.

@@ -27,6 +27,8 @@ constexpr std::uint64_t kLongNapNs = 1'000'000'000;
 constexpr std::uint64_t kStillNs = 500'000'000;
 /// And so much CPU time has been used by each that does not sleep.
 constexpr std::uint64_t kStartPatienceNs = 10'000'000;
+/// Of many ranks each has its part of what so many use, but a tenth of that at least.
+constexpr std::size_t kFewRanks = 64;
 /// So late the first turn is given without those who have not used the library.
 constexpr std::uint64_t kStartNs = 10'000'000'000;
 /// The same, after which a line says so.
@@ -150,7 +152,10 @@ bool Coordinator::wait_for_start() {
 /// first turn. All are asked before the first answer is awaited: each waits for a core until it can answer, and those
 /// that poll until they are asked have the cores.
 void Coordinator::ask_who_polls(std::uint64_t still_ns) {
-  const std::uint64_t cpu_between_ns = std::max(kStartPatienceNs, still_ns / 50);
+  // Many share the cores: they would poll for long until each has shown as much.
+  const std::uint64_t alone_ns = std::max(kStartPatienceNs, still_ns / 50);
+  const std::uint64_t cpu_between_ns =
+      std::max(alone_ns * kFewRanks / std::max(seats_.size(), kFewRanks), alone_ns / 10);
   std::vector<std::uint32_t> asked;
   for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
     const VirtualPage& page = time_.page(rank);
@@ -220,8 +225,10 @@ void Coordinator::wait_for_turn_end(std::uint32_t rank) {
     look_at_outsiders();  // Who comes back wants a turn.
     // Whoever uses no CPU waits for a core, or sleeps: looks at it would only keep the core busy.
     const std::uint64_t used_ns = used_cpu_ns(process);
-    pause_ns = std::exchange(cpu_ns, used_ns) == used_ns ? 2 * pause_ns : least_ns;
-    if (leave_alone(rank, nap)) return;
+    const bool is_still = std::exchange(cpu_ns, used_ns) == used_ns;
+    const bool is_soon = is_still && pause_ns < kMostTurnPauseNs && !seats_[rank].meets.load();
+    pause_ns = is_still ? 2 * pause_ns : least_ns;
+    if (!is_soon && leave_alone(rank, nap)) return;
     if (monotonic_ns() - began_ns < options_.hang_ns) continue;
     fail_without_call(rank);
   }
@@ -239,7 +246,8 @@ bool Coordinator::leave_alone(std::uint32_t rank, Lasting& nap) {
   const bool sleeps = is_asleep(process, static_cast<pid_t>(page.thread.load()));
   const std::uint64_t slept_ns = nap.look(sleeps, monotonic_ns());
   if (sleeps) {
-    if (slept_ns < kNapNs || (slept_ns < kLongNapNs && !is_family_asleep(process))) return false;
+    const bool may_go_on = slept_ns < kNapNs || (slept_ns < kLongNapNs && !is_family_asleep(process));
+    if (may_go_on && !seats_[rank].meets.load()) return false;  // Whoever meets others waits for those.
     auto running = static_cast<std::uint32_t>(VirtualState::kRunning);
     return page.state.compare_exchange_strong(running, static_cast<std::uint32_t>(VirtualState::kAway));
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -158,6 +159,34 @@ TEST_F(CoordinatorTest, Messages__of_an_earlier_process_of_a_rank_arrive_and_the
   take_delivery();
   end();
   EXPECT_EQ(sender().delivery_count, 0u);
+}
+
+/// Others need not wait until it is plain that it sleeps for a reason of its own, though threads of its process run.
+TEST_F(CoordinatorTest, Turn__ends_of_a_rank_that_waits_at_a_barrier_of_its_launcher) {
+  std::atomic<bool> ends{false};
+  std::atomic<std::uint32_t> id{0};
+  std::thread sleeper([&] {
+    id = static_cast<std::uint32_t>(gettid());
+    ends.wait(false);
+  });
+  std::thread busy([&] {
+    while (!ends) std::this_thread::yield();
+  });
+  ASSERT_TRUE(wait_until([&] { return id != 0; }));
+  sender().thread = id.load();
+  set_state(sender(), VirtualState::kReady);
+  set_state(target(), VirtualState::kReady);
+  coordinator.begin();
+  EXPECT_TRUE(wait_until([&] { return sender().turn == 1; })) << coordinator.complaint();
+  coordinator.rank_meets(0, true);
+  EXPECT_TRUE(wait_until([&] { return target().turn == 1; })) << coordinator.complaint();
+  EXPECT_EQ(static_cast<VirtualState>(sender().state.load()), VirtualState::kAway);
+  coordinator.rank_meets(0, false);
+  end();
+  ends = true;
+  ends.notify_all();
+  sleeper.join();
+  busy.join();
 }
 
 TEST_F(CoordinatorTest, Messages__count_if_all_end_at_once) {
