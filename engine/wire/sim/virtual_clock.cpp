@@ -23,8 +23,7 @@ namespace {
 /// more: whoever waits makes fewer of them there.
 constexpr std::uint32_t kShortLooks = 8;
 constexpr std::uint32_t kMostShortLooks = 256;
-/// Whoever has gone on after so many looks in vain may do so again. Who looks more often waits. So many take their own
-/// time, too, while nothing else happens anywhere: a program that does not wait by them loses nothing.
+/// Whoever has gone on after so many looks in vain may do so again. Who looks more often waits.
 constexpr std::uint32_t kMostLearnedLooks = 512;
 /// Looks in vain before its first turn, after which a rank waits for that turn. Until then, or until it sends
 /// something, looks cost nothing: how many there are may depend on when the ranks of a launcher have met.
@@ -48,10 +47,15 @@ constexpr std::uint64_t kMostReadPs = 100'000;
 constexpr std::uint64_t kPartOfLateRead = 8192;
 /// So many reads in a row without giving the turn back: far less CPU time than the coordinator's patience.
 constexpr std::uint32_t kReadsOfTurn = 256;
-/// The same for looks between which the clock is read.
+/// The same for looks between which the clock is read. The second one after a read waits for a fourth of that, the
+/// third one for a ninth, and so on: together they wait no longer than twice as long as the first, however many there
+/// are.
 constexpr std::uint64_t kPartOfLook = 8;
+/// After so many looks since the last read the clock is not watched.
+constexpr std::uint32_t kLooksOfRead = 64;
 /// The longest that one waits for while somebody may still send something: so long as others have sent, and until it
-/// has looked so often in a row, because it may look a number of times, and then go on and send.
+/// has looked so often in a row, because it may look a number of times, and then go on and send. Before anything else
+/// happens anywhere so many take no more than their own time.
 constexpr std::uint64_t kLongestLookPs = 1'000'000'000;
 constexpr std::uint32_t kCountedLooks = 2048;
 /// No call costs more: a second.
@@ -290,12 +294,21 @@ bool VirtualClock::has_turn() {
   return state() == VirtualState::kRunning;
 }
 
+/// Whether it watches the clock. Whoever begins a new wait by the clock reads the clock once more than before looks of
+/// the last one. Whoever reads it no more waits for something else, if at all.
+void VirtualClock::note_look() {
+  if (reads_ != 0) {
+    if (std::exchange(reads_of_look_, reads_) < reads_) streak_from_ps_ = clock_ps_;
+    reads_ = 0;
+    looks_of_read_ = 0;
+  }
+  if (watches_clock_ && ++looks_of_read_ > kLooksOfRead) end_streaks();
+}
+
 void VirtualClock::pass() {
   if (left_ || starting_up_) return;
   charge();
-  // Whoever begins a new wait by the clock reads the clock once more than between the looks of the last one.
-  if (std::exchange(reads_of_look_, reads_) < reads_) streak_from_ps_ = clock_ps_;
-  reads_ = 0;
+  note_look();
   if (!begun_.load(std::memory_order_relaxed)) {
     if (++early_looks_ >= kEarlyLooks) looks_count_ = true;
     if (looks_count_) give_turn(VirtualState::kPolling, clock_ps_);
@@ -306,19 +319,19 @@ void VirtualClock::pass() {
   ++empty_looks_;
   const bool is_ahead = has_sent_ || clock_ps_ > page_.horizon_ps.load(std::memory_order_relaxed);
   // Before anything else happens it may go on as it likes: that costs no turn.
-  if (empty_looks_ <= short_looks_ || (empty_looks_ <= kMostLearnedLooks && !is_ahead)) {
+  if (empty_looks_ <= short_looks_ || (empty_looks_ <= kCountedLooks && !is_ahead)) {
     if (!has_turn() || is_ahead) give_turn(VirtualState::kPolling, clock_ps_);
     return end_own_work();
   }
   const std::uint32_t doublings = std::min(++empty_waits_ / kLooksOfDoubling, 40u);
   const bool may_send = empty_looks_ <= kCountedLooks && !watches_clock_;
   const bool is_quiet = page_.is_quiet.load(std::memory_order_relaxed) != 0;
-  // Nothing is under way, and nobody else goes on: a wait would be for nothing, and would only make it late.
-  const bool is_alone = is_quiet && !has_sent_ && page_.horizon_ps.load(std::memory_order_relaxed) == kNeverPs;
   const std::uint64_t longest = is_quiet && !may_send ? kLatestPs / 4 : kLongestLookPs;
   std::uint64_t most = std::min(least_wait_ps_, kLatestPs >> 41) << doublings;
-  if (is_alone && may_send) most = least_wait_ps_;
-  if (watches_clock_) most = std::max(least_wait_ps_, (clock_ps_ - streak_from_ps_) / kPartOfLook);
+  if (watches_clock_) {
+    const std::uint64_t part = kPartOfLook * looks_of_read_ * looks_of_read_;
+    most = std::max(least_wait_ps_, (clock_ps_ - streak_from_ps_) / part);
+  }
   const std::uint64_t until = std::min(clock_ps_ + std::min(most, longest), kLatestPs);
   give_turn(VirtualState::kPolling, until);
   if (clock_ps_ < until) end_streaks();

@@ -130,6 +130,7 @@ class VirtualClock {
   std::uint64_t since_opened(std::uint64_t clock_ps) const;
   void go_on();
   void end_streaks();
+  void note_look();
   void spend(VirtualSpent what, std::uint64_t cost_ps, bool is_empty = false);
   void tell_span(const VirtualSpan& span);
   void catch_up(VirtualSpent what);
@@ -162,7 +163,8 @@ class VirtualClock {
   std::uint32_t empty_looks_ = 0;         ///< In a row.
   std::uint32_t empty_waits_ = 0;         ///< Of these, that waited longer than they took.
   std::uint32_t reads_ = 0;               ///< Of the clock, since the last call.
-  std::uint32_t reads_of_look_ = 0;       ///< The same, before the last look in vain.
+  std::uint32_t reads_of_look_ = 0;       ///< The same, before the last look in vain that it was read before.
+  std::uint32_t looks_of_read_ = 0;       ///< In vain, since it was read.
   std::uint64_t streak_from_ps_ = 0;      ///< When looks or reads in a row began, or the last wait by the clock in it.
   bool watches_clock_ = false;            ///< It was read between these looks.
   bool in_turn_change_ = false;           ///< A signal's handler may see it.

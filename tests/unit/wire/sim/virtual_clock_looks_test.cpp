@@ -48,11 +48,11 @@ struct VirtualClockLooks : testing::Test {
 TEST_F(VirtualClockLooks, Before_anything_else_comes__they_take_their_own_time) {
   horizon_ps = kNeverPs;
   start();
-  for (const int count : {40, 512, 100}) {
+  for (const int count : {40, 2048, 100}) {
     EXPECT_EQ(look(count), static_cast<std::uint64_t>(count) * kLookPs) << count;
     clock->find();
   }
-  EXPECT_GT(look(700), 750 * kLookPs);
+  EXPECT_GT(look(2300), 2400 * kLookPs);
 }
 
 /// What comes is not passed by.
@@ -61,6 +61,33 @@ TEST_F(VirtualClockLooks, Until_something_else_comes__they_take_their_own_time) 
   start();
   EXPECT_EQ(look(100), 100 * kLookPs);
   EXPECT_GT(look(1), kLookPs) << "it may wait";
+}
+
+/// Programs time loops of looks so.
+TEST_F(VirtualClockLooks, After_a_read_of_the_clock__they_are_not_by_the_clock) {
+  horizon_ps = kNeverPs;
+  start();
+  job.page().is_quiet = 1;
+  look(600);
+  clock->read(false);
+  for (int i = 0; i < 3; ++i) {
+    clock->read(false);
+    EXPECT_LT(look(500), 600 * kLookPs) << i;
+  }
+}
+
+/// However many there are between two reads.
+TEST_F(VirtualClockLooks, With_a_timeout__wait_up_to_a_quarter_too_long) {
+  constexpr std::uint64_t kTimeoutPs = 1'000'000'000'000;
+  start();
+  for (const int looks : {2, 3, 8}) {
+    const std::uint64_t began_ps = clock->read(false);
+    int rounds = 0;
+    for (; clock->read(false) < began_ps + kTimeoutPs; ++rounds) look(looks);
+    EXPECT_LE(clock->read(false), began_ps + kTimeoutPs + kTimeoutPs / 4) << looks;
+    EXPECT_LT(rounds, 1000) << looks << ": each takes turns";
+    go_on();
+  }
 }
 
 TEST_F(VirtualClockLooks, Going_on__is_learned_by_the_next_looks) {
