@@ -61,9 +61,8 @@ class Table {
     struct stat status {};
     if (fstat(fd, &status) != 0) return;
     if (pread(fd, &descriptor, sizeof descriptor, 0) != static_cast<ssize_t>(sizeof descriptor)) return;
-    if (!is_sound(descriptor, static_cast<std::uint64_t>(status.st_size))) return;
-    const SegmentLayout layout{descriptor.channel_count, descriptor.ring, descriptor.area_bytes};
-    mapping_ = Mapping::map(fd, layout.known_by_offset(), sizeof(KnownByShared));
+    if (!has_head(descriptor, static_cast<std::uint64_t>(status.st_size))) return;
+    mapping_ = Mapping::map(fd, SegmentLayout().known_by_offset(), sizeof(KnownByShared));
   }
 
   bool is_there() const { return static_cast<bool>(mapping_); }

@@ -10,7 +10,8 @@
 //   then         one ring a channel, each on its own pages, allocated when its channel is claimed
 //   then         the send area (wire/shm/send_area.h), allocated when it is used for the first time
 //
-// When you change anything here, in queue/cell_layout.h or in wire/header.h: raise kLayoutVersion.
+// When you change anything here, in queue/cell_layout.h or in wire/header.h: raise kLayoutVersion. What has_head needs
+// stays where it is in all versions.
 
 #include <atomic>
 #include <bit>
@@ -157,6 +158,33 @@ struct SegmentLayout {
     return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   }
 };
+
+// ---- The head
+//
+// A dead segment is removed by whoever finds it, also by a process of another version. Before its names are another
+// process's, those who remember them must see, or hear, that they have moved. So what that takes is the same in all
+// versions since kFirstHead: some fields of the descriptor, the names word, and the tables behind the control page.
+
+inline constexpr std::uint32_t kFirstHead = 18;
+
+/// Where the names word lies in the file (names_word.h).
+inline constexpr std::uint64_t kNamesOffset = kPageBytes + 136;
+
+/// Whether the file is a segment of any version that has the head, dead or alive.
+/// @param descriptor  only `keep_dead` and what says whose it is may be used of it
+constexpr bool has_head(const SegmentDescriptorShared& descriptor, std::uint64_t file_bytes) {
+  return descriptor.magic == kSegmentMagic && descriptor.layout_version >= kFirstHead && descriptor.incarnation != 0 &&
+         file_bytes >= SegmentLayout().slots_offset();
+}
+
+static_assert(kNamesOffset == kPageBytes + offsetof(SegmentControlShared, doorbell) + offsetof(DoorbellShared, names));
+static_assert(offsetof(SegmentDescriptorShared, layout_version) == 8 &&
+              offsetof(SegmentDescriptorShared, incarnation) == 16 && offsetof(SegmentDescriptorShared, nid) == 24 &&
+              offsetof(SegmentDescriptorShared, pid) == 28 && offsetof(SegmentDescriptorShared, uid) == 36 &&
+              offsetof(SegmentDescriptorShared, job_key) == 40 && offsetof(SegmentDescriptorShared, keep_dead) == 84 &&
+              offsetof(SegmentDescriptorShared, network) == 88);
+static_assert(sizeof(RegionTableShared) == 65536 && sizeof(RegionSlotShared) == 64 && sizeof(KnownByShared) == 4096);
+static_assert(SegmentLayout().regions_offset() == 8192 && SegmentLayout().known_by_offset() == 73728);
 
 /// @param file_bytes  length of the file that the descriptor was read from
 /// @return true if the descriptor is one of ours and agrees with its file; whose it is, is another question

@@ -14,8 +14,8 @@
 namespace portofu {
 namespace {
 
-constexpr off_t kNamesAt = kPageBytes + offsetof(SegmentControlShared, doorbell) + offsetof(DoorbellShared, names);
-constexpr off_t kRegionsAt = 2 * kPageBytes;
+constexpr off_t kNamesAt = kNamesOffset;
+constexpr off_t kRegionsAt = SegmentLayout().regions_offset();
 constexpr std::size_t kWordsPerSlot = sizeof(RegionSlotShared) / sizeof(std::uint64_t);
 static_assert(offsetof(RegionSlotShared, sequence) == 0 && offsetof(RegionSlotShared, key) == sizeof(std::uint64_t));
 
@@ -28,7 +28,7 @@ bool is_segment(int fd) {
   SegmentDescriptorShared descriptor{};
   struct stat status {};
   return fstat(fd, &status) == 0 && pread(fd, &descriptor, sizeof descriptor, 0) == sizeof descriptor &&
-         is_sound(descriptor, static_cast<std::uint64_t>(status.st_size));
+         has_head(descriptor, static_cast<std::uint64_t>(status.st_size));
 }
 
 /// Peers find nothing in the table any more, and what they have found is no longer good.

@@ -42,8 +42,9 @@ class NamesChange {
   std::atomic<std::uint64_t>& names_;
 };
 
-/// The same at the end of a process, or for who removes a name of a dead one: by the kernel, because somebody may have
-/// cut the file. What the file lists for peers is withdrawn, too. Does nothing to a file that is no segment.
+/// The same at the end of a process, or for who removes a name of a dead one, of whatever version (has_head): by the
+/// kernel, because somebody may have cut the file. What the file lists for peers is withdrawn, too. Does nothing to a
+/// file that is no segment.
 /// @pre the caller has the lock of the file
 class LastNamesChange {
  public:

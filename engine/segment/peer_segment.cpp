@@ -75,7 +75,9 @@ AttachResult PeerSegment::attach(const std::string& directory, ProcessId id, std
   const ssize_t got = pread(file->fd(), &descriptor, sizeof descriptor, 0);
   const bool is_sound = got == static_cast<ssize_t>(sizeof descriptor) && describes(descriptor, id, file_bytes);
   if (!file->is_alive()) {
-    if (!is_sound || descriptor.keep_dead == 0) remove_if_dead(path);
+    const bool is_kept =
+        got == static_cast<ssize_t>(sizeof descriptor) && has_head(descriptor, file_bytes) && descriptor.keep_dead != 0;
+    if (!is_kept) remove_if_dead(path);
     return AttachResult::kNoSuchSegment;
   }
   if (!is_sound) return AttachResult::kRefused;

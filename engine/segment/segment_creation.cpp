@@ -76,10 +76,11 @@ bool is_to_be_kept(const std::string& path) {
   const int fd = open_named_segment(path);
   if (fd < 0) return false;
   SegmentDescriptorShared descriptor{};
-  const bool whole = pread(fd, &descriptor, sizeof descriptor, 0) == static_cast<ssize_t>(sizeof descriptor);
+  struct stat status {};
+  const bool whole = fstat(fd, &status) == 0 &&
+                     pread(fd, &descriptor, sizeof descriptor, 0) == static_cast<ssize_t>(sizeof descriptor);
   ::close(fd);
-  return whole && descriptor.magic == kSegmentMagic && descriptor.layout_version == kLayoutVersion &&
-         descriptor.keep_dead != 0;
+  return whole && has_head(descriptor, static_cast<std::uint64_t>(status.st_size)) && descriptor.keep_dead != 0;
 }
 
 /// Of this user; kMaxSweptNames at most.

@@ -181,6 +181,21 @@ TEST_F(KnownByTest, While_somebody_is_told__other_threads_claim_and_release_name
   EXPECT_EQ(claim_alias(*other, 5), AliasResult::kClaimed);
 }
 
+TEST_F(KnownByTest, Name_of_the_dead_of_another_version__is_told_too) {
+  const int status = in_dying_child([this] {
+    auto child = create(9);
+    const bool made = child != nullptr && claim_alias(*child, 5) == AliasResult::kClaimed &&
+                      note_knower(child->file()->fd(), ear.knower());
+    child.release();
+    return made ? 0 : 1;
+  });
+  ASSERT_EQ(status, 0);
+  become_unknown(segment_path(directory.path(), {kNode, 9}));
+  EXPECT_EQ(claim_alias(*mine, 5, [this] { ear.hear(); }), AliasResult::kClaimed);
+  ASSERT_FALSE(ear.heard.empty());
+  EXPECT_EQ(ear.heard.back(), (ProcessId{kNode, 9}));
+}
+
 TEST_F(KnownByTest, Name_of_the_dead__is_taken_when_those_have_heard_who_know_it) {
   const int status = in_dying_child([this] {
     auto child = create(9);

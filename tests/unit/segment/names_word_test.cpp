@@ -4,10 +4,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine/segment/peer_segment.h"
 #include "engine/segment/segment_alias.h"
+#include "engine/segment/segment_creation.h"
 #include "tests/unit/segment/segment_directory.h"
 
 namespace portofu {
@@ -129,6 +131,25 @@ TEST_F(NamesWordTest, Names_of_the_dead__move_with_whoever_removes_one) {
   ASSERT_NE(next, nullptr);
   EXPECT_NE(names_of(*seen), after) << "the PID is another's";
   EXPECT_TRUE(seen->is_replaced());
+}
+
+// Those who remember its names may be of its version.
+TEST_F(NamesWordTest, Names_of_the_dead_of_another_version__move_too) {
+  const Dying dying(directory);
+  dying.await();
+  const auto seen = attach(9);
+  ASSERT_TRUE(find_published_region(seen->regions(), region_key(1, 2), &found));
+  const std::uint64_t before = names_of(*seen);
+  dying.die();
+  become_unknown(segment_path(directory.path(), {kTestNid, 9}));
+  EXPECT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
+  EXPECT_NE(names_of(*seen), before);
+  EXPECT_EQ(names_of(*seen) % 2, 0u);
+  EXPECT_NE(found.sequence->load(), found.seen);
+  EXPECT_FALSE(find_published_region(seen->regions(), region_key(1, 2), &found));
+  const std::uint64_t after = names_of(*seen);
+  EXPECT_GT(remove_dead_segments(directory.path()), 0);
+  EXPECT_NE(names_of(*seen), after) << "its PID is no longer its own either";
 }
 
 TEST_F(NamesWordTest, File_that_is_no_segment__is_left_alone) {

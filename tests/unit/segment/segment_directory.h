@@ -1,18 +1,23 @@
 #pragma once
 // A directory of its own in shared memory, so that a test neither sees nor sweeps the segments of others.
 
+#include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "engine/segment/layout.h"
 #include "engine/segment/process_segment.h"
 
 namespace portofu {
@@ -87,6 +92,19 @@ inline int in_small_file_system(const SegmentDirectory& directory, const char* o
     if (mount("tmpfs", directory.path().c_str(), "tmpfs", 0, options) != 0) return kMayNotMount;
     return body();
   });
+}
+
+/// Makes the segment of a dead process one of a later version, of which only the head is known.
+inline void become_unknown(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  const std::uint32_t version = kLayoutVersion + 1, none = 0;
+  for (const auto& [at, value] : {std::pair{offsetof(SegmentDescriptorShared, layout_version), version},
+                                  std::pair{offsetof(SegmentDescriptorShared, descriptor_bytes), none},
+                                  std::pair{offsetof(SegmentDescriptorShared, channel_count), none}}) {
+    ASSERT_EQ(pwrite(fd, &value, sizeof value, static_cast<off_t>(at)), static_cast<ssize_t>(sizeof value));
+  }
+  close(fd);
 }
 
 }  // namespace portofu
