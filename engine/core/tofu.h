@@ -215,7 +215,8 @@ class Tofu {
 
   // Of initiator/barrier.
   std::uint32_t gate_settings = 0;  ///< Numbers given to settings of gates.
-  bool circuits_ended = false;      ///< Some circuit has an end.
+  bool circuits_over = false;       ///< Some circuit has an end, or some gate has left its own.
+  bool has_doubts = false;          ///< Some gate may have.
 
   // Of initiator/tofu_report.
   std::vector<LostNotice> lost_notices;  ///< In any order.

@@ -50,7 +50,7 @@ struct PortalsTransfer {
 
 /// The same of uTofu (interface_index is kTofuInterface).
 struct TofuTransfer {
-  std::uint32_t vcq_handle;     ///< Who asks.
+  std::uint32_t vcq_handle;     ///< Who asks; kTofuGate: the setting of the gate.
   bool brings_data;             ///< kTofuPut: the data is in `operand`, and not in memory.
   std::uint64_t remote_vcq_id;  ///< Who is asked, or the id of the gate.
   std::uint64_t local_stadd;    ///< kTofuPut, kTofuGet.

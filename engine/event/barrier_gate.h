@@ -33,7 +33,8 @@ struct GateValue {
   ReduceOperation operation = ReduceOperation::kBarrier;
   std::uint8_t item_count = 0;
   std::uint8_t mismatch = 0;  ///< 1: somebody on the way had another operation or item count.
-  std::array<std::uint8_t, 5> reserved{};
+  std::uint8_t reserved = 0;
+  std::uint32_t setting = 0;  ///< Of a packet: which its source had. On the wire it is nothing.
   std::array<std::uint64_t, kMaxReduceItems> items{};  ///< Integers.
   std::array<ExactSum, kMaxReduceSums> sums{};         ///< kBfpsum.
 };
@@ -96,12 +97,17 @@ struct BarrierGate : GateEnds {
   std::uint64_t whole_rounds = kAllRounds;  ///< How many it takes part in; later ones fail, because a process is gone.
   bool owes_end = false;                    ///< `whole_rounds` has changed, and nobody else knows yet.
   std::uint32_t setting = 0;                ///< How its circuit is named to its source; no other one has the number.
-  /// Another circuit of this process has ended: what its source says unasked may be of an earlier circuit, too.
+  /// Another circuit of this process is over: what its source sends, or says unasked, may be of an earlier circuit.
   bool asks = false;
-  bool doubts = false;            ///< It may have missed what its source has said, and asks once a barrier waits.
-  bool owes_question = false;     ///< It asks as soon as it can.
-  bool was_asked = false;         ///< A barrier of another process waits for it.
-  std::uint32_t owes_answer = 0;  ///< Setting of its target, which waits for an answer; 0: none.
+  std::uint32_t source_setting = 0;  ///< If it asks: the first setting of its source that counts; 0: not known yet.
+  std::uint32_t heard_setting = 0;   ///< Of its source, by what came last.
+  std::uint32_t told_setting = 0;    ///< The one that it has begun, as it has said last; 0: it has left one.
+  std::uint32_t value_setting = 0;   ///< Of its source, by the value that came last.
+  std::uint32_t former_setting = 0;  ///< The same when this circuit was made; 0: none had come from that source.
+  bool doubts = false;               ///< It may have missed what its source has said, and asks once a barrier waits.
+  bool owes_question = false;        ///< It asks as soon as it can.
+  bool was_asked = false;            ///< A barrier of another process waits for it.
+  std::uint32_t owes_answer = 0;     ///< Setting of its target, which waits for an answer; 0: none.
   std::uint64_t ended_source = kNoGate;  ///< Who has said that no more comes, and is not its source in this circuit.
   BarrierState state = BarrierState::kIdle;  ///< Start/end gates.
   GateValue result;
@@ -111,6 +117,7 @@ struct BarrierGate : GateEnds {
   std::uint64_t rounds_sent() const { return is_start() ? rounds_started : rounds_passed; }
   /// Whose packets have come.
   std::uint64_t packets_in() const { return rounds_passed + packets.size(); }
+  bool trusts_source() const { return !asks || source_setting != 0; }
   bool owes_notice() const { return owes_end || owes_question || owes_answer != 0; }
   std::uint32_t input_count() const { return (local_source != kNoGate) + (remote_source != kNoGate); }
 };

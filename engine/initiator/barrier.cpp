@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/tofu_owner.h"
@@ -75,7 +76,7 @@ void count_inputs(Core& core, BarrierGate& gate) {
     gate.signal_counted = true;
     gate.inputs.add_success_on_duty(1, core.fired);
   }
-  if (!gate.packet_counted && !gate.packets.empty()) {
+  if (!gate.packet_counted && !gate.packets.empty() && gate.trusts_source()) {
     gate.packet_counted = true;
     gate.inputs.add_success_on_duty(1, core.fired);
   }
@@ -169,10 +170,32 @@ void tell_of_end(Core& core, const BarrierGate& gate) {
     send_gate_notice(core, gate, gate.remote_target, rounds_word(0, left));
 }
 
-/// Says that the gate waits for packets of its source, and perhaps asks how many come.
+/// Whether a setting was made before that one of the same process. Their numbers go up, and begin anew some day.
+bool is_earlier(std::uint32_t setting, std::uint32_t than) { return static_cast<std::int32_t>(setting - than) < 0; }
+
+/// What the source sends counts from that setting of it on; what came of earlier ones is of an earlier circuit.
+void trust_source(Core& core, BarrierGate& gate, std::uint32_t setting) {
+  if (gate.trusts_source()) return;
+  gate.source_setting = setting;
+  while (!gate.packets.empty() && is_earlier(gate.packets.front().setting, setting)) gate.packets.pop_front();
+  count_inputs(core, gate);
+}
+
+/// Nothing comes from the source any more. It may have ended before it has answered, because its own barrier was over:
+/// then its last setting, of which it has told, is that of this circuit. If it has not, or values of that have come in
+/// the circuit before, it was killed, and what it has said of the next one is lost.
+void lose_source(Core& core, BarrierGate& gate) {
+  const bool is_told = gate.former_setting != 0 ? is_earlier(gate.former_setting, gate.heard_setting)
+                                                : gate.told_setting == gate.heard_setting;
+  if (!gate.trusts_source() && !is_told) gate.packets.clear();
+  trust_source(core, gate, gate.heard_setting);
+  end_gate(core, gate, gate.packets_in());
+}
+
+/// Says that the gate waits for packets of its source, and perhaps asks which ones come.
 void send_to_source(Core& core, BarrierGate& gate, std::uint64_t word) {
   if (gate.remote_source == BarrierGate::kNoGate || send_gate_notice(core, gate, gate.remote_source, word)) return;
-  end_gate(core, gate, gate.packets_in());
+  lose_source(core, gate);
 }
 
 /// Sends what the gate owes. What fails for lack of memory is owed still.
@@ -190,33 +213,53 @@ void tell_what_is_owed(Core& core, BarrierGate& gate) {
   pay(gate.owes_end, [&](bool) { tell_of_end(core, gate); });
   pay(gate.owes_question, [&](bool) { send_to_source(core, gate, rounds_word(gate.setting, kWhatIsLeft)); });
   pay(gate.owes_answer, [&](std::uint32_t setting) {
-    const bool has_end = gate.whole_rounds != kAllRounds && gate.remote_target != BarrierGate::kNoGate;
-    if (has_end) send_gate_notice(core, gate, gate.remote_target, rounds_word(setting, rounds_left(gate)));
+    const std::uint32_t left = gate.whole_rounds == kAllRounds ? kNoEnd : rounds_left(gate);
+    if (gate.remote_target != BarrierGate::kNoGate)
+      send_gate_notice(core, gate, gate.remote_target, rounds_word(setting, left));
   });
   if (gate.owes_notice()) arm_inputs(core, gate, 0);  // An end, because nobody is there to ask.
 }
 
-/// A barrier waits for the gates of a set: those in doubt ask.
+/// A barrier waits for the gates of a set: those in doubt ask, and those of other sets that signal to them.
 void ask_sources(Core& core, std::uint64_t set_id) {
-  core.tofu->for_each_gate([&](BarrierGate& gate) {
-    if (gate.set_id != set_id || !gate.doubts) return;
-    arm_notice(core, gate);
-    gate.owes_question = true;
-    gate.doubts = false;
-  });
+  std::vector<std::uint64_t> sets{set_id};
+  bool has_doubts = false;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    has_doubts = false;
+    core.tofu->for_each_gate([&](BarrierGate& gate) {
+      has_doubts = has_doubts || (gate.doubts && gate.set_id != sets[i]);
+      if (gate.set_id != sets[i]) return;
+      const BarrierGate* const before = core.tofu->gate(queue_number(gate.local_source));
+      const bool signals = before != nullptr && before->id == gate.local_source;
+      if (signals && std::ranges::find(sets, before->set_id) == sets.end()) sets.push_back(before->set_id);
+      if (!gate.doubts) return;
+      arm_notice(core, gate);
+      gate.owes_question = true;
+      gate.doubts = false;
+    });
+  }
+  core.tofu->has_doubts = has_doubts;
 }
 
-/// What the source of a gate says may be of an earlier circuit: it is asked, if not yet then when a barrier waits.
+/// What the source of a gate says may be of an earlier circuit, or it has left that of the gate: it is asked, if not
+/// yet then when a barrier waits.
 void doubt(Core& core, BarrierGate& gate) {
-  gate.doubts = true;
+  gate.doubts = core.tofu->has_doubts = true;
   const BarrierGate* const start = core.tofu->gate(queue_number(gate.set_id));
   if (gate.was_asked || (start != nullptr && start->state == BarrierState::kRunning)) ask_sources(core, gate.set_id);
 }
 
-/// The target of a gate waits for it, in the setting of that number.
+/// Whether barriers of the set start here. In one of relay gates only, what others ask and send tells that one waits.
+bool has_start(const Core& core, const BarrierGate& gate) {
+  const BarrierGate* const start = core.tofu->gate(queue_number(gate.set_id));
+  return start != nullptr && start->input_count() != 0;
+}
+
+/// The target of a gate waits for it, in the setting of that number, which may be one of an earlier circuit.
 void be_asked(Core& core, BarrierGate& gate, std::uint32_t setting) {
   arm_notice(core, gate);
   gate.owes_answer = setting;
+  if (has_start(core, gate)) return;
   core.tofu->for_each_gate([&gate](BarrierGate& other) { other.was_asked |= other.set_id == gate.set_id; });
   ask_sources(core, gate.set_id);
 }
@@ -226,19 +269,48 @@ bool is_source(const BarrierGate& gate, std::uint64_t id) {
   return id != BarrierGate::kNoGate && id == gate.remote_source;
 }
 
+/// Another gate waits for this one, which may be of its circuit no more.
+void receive_question(Core& core, const PacketHeader& header, std::uint32_t setting) {
+  BarrierGate* const gate = core.tofu->gate(header.tofu_queue);
+  if (gate != nullptr && gate->configured && header.sender_id == gate->remote_target)
+    return be_asked(core, *gate, setting);
+  const std::uint64_t asked = make_tofu_id(TofuIdKind::kVbg, core.tofu->coordinates, header.tofu_queue);
+  answer_for_nobody(core, asked, header.sender_id, rounds_word(setting, 0));
+}
+
 void receive_gate_notice(Core& core, BarrierGate& gate, const PacketHeader& header) {
-  if (header.rounds_left == kAllRounds) return;  // The link is what it was sent for.
   const auto setting = static_cast<std::uint32_t>(header.rounds_left >> 32);
   const auto left = static_cast<std::uint32_t>(header.rounds_left);
-  if (left == kWhatIsLeft) {
-    if (header.sender_id == gate.remote_target) be_asked(core, gate, setting);
-  } else if (!is_source(gate, header.sender_id)) {
-    gate.ended_source = header.sender_id;
-  } else if (setting == (gate.asks ? gate.setting : 0)) {
-    end_gate(core, gate, gate.packets_in() + std::min<std::uint64_t>(left, kMostWaitingInputs));
-  } else if (setting == 0) {
-    doubt(core, gate);
+  if (!is_source(gate, header.sender_id)) {
+    if (setting == 0 && left != kNoEnd) gate.ended_source = header.sender_id;
+    return;
   }
+  if (header.gate_setting != 0) gate.heard_setting = static_cast<std::uint32_t>(header.gate_setting);
+  if (setting == 0 && left == kNoEnd) gate.told_setting = static_cast<std::uint32_t>(header.gate_setting);
+  if (setting == gate.setting) {
+    if (header.gate_setting == 0) return lose_source(core, gate);  // Nobody's.
+    trust_source(core, gate, static_cast<std::uint32_t>(header.gate_setting));
+  } else if (setting != 0) {
+    return;  // It was asked by an earlier circuit.
+  } else if (gate.asks || left == kNoEnd) {
+    return doubt(core, gate);
+  }
+  if (left != kNoEnd) end_gate(core, gate, gate.packets_in() + std::min<std::uint64_t>(left, kMostWaitingInputs));
+}
+
+/// A packet of a gate without a value.
+void receive_notice(Core& core, const PacketHeader& header) {
+  if (header.rounds_left == kAllRounds) return;  // The link is what it was sent for.
+  if (static_cast<std::uint32_t>(header.rounds_left) == kWhatIsLeft)
+    return receive_question(core, header, static_cast<std::uint32_t>(header.rounds_left >> 32));
+  BarrierGate* const gate = core.tofu->gate(header.tofu_queue);
+  if (gate != nullptr) receive_gate_notice(core, *gate, header);
+}
+
+/// Who gets the packets of a gate is to ask for them, because none come any more, or those of another setting.
+void let_target_ask(Core& core, const BarrierGate& gate) {
+  if (gate.remote_target != BarrierGate::kNoGate && !gate.target_dead)
+    send_gate_notice(core, gate, gate.remote_target, rounds_word(0, kNoEnd));
 }
 
 /// Whether the value is one that its operation may have.
@@ -253,7 +325,22 @@ bool is_possible(const GateValue& value) {
 
 }  // namespace
 
+void leave_circuit(Core& core, BarrierGate& gate) {
+  if (!gate.configured) return;
+  core.tofu->circuits_over = true;
+  gate.setting = 0;
+  let_target_ask(core, gate);
+  BarrierGate* const next = local_target_of(core, gate);
+  if (next != nullptr && next->set_id != gate.set_id) end_gate(core, *next, next->rounds_passed + next->signals.size());
+  gate.configured = false;
+  gate.is_left_out = true;
+}
+
 void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
+  core.tofu->circuits_over |= gate.configured;
+  gate.setting = 0;
+  if (gate.configured && gate.remote_target != ends.remote_target) let_target_ask(core, gate);
+  gate.former_setting = gate.remote_source == ends.remote_source ? gate.value_setting : 0;
   static_cast<GateEnds&>(gate) = ends;
   gate.configured = true;
   gate.is_left_out = false;
@@ -267,7 +354,9 @@ void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
   gate.owes_answer = 0;
   // 0 and the highest one name no setting.
   gate.setting = core.tofu->gate_settings = core.tofu->gate_settings % (UINT32_MAX - 1) + 1;
-  gate.asks = gate.doubts = core.tofu->circuits_ended;
+  gate.asks = gate.doubts = core.tofu->circuits_over;
+  core.tofu->has_doubts |= gate.doubts;
+  gate.source_setting = 0;
   gate.rounds_started = gate.rounds_passed = 0;
   gate.whole_rounds = kAllRounds;
   gate.state = BarrierState::kIdle;
@@ -279,6 +368,7 @@ void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
   if (gate.remote_source != BarrierGate::kNoGate && !send_gate_notice(core, gate, gate.remote_source, kAllRounds)) {
     end_gate(core, gate, 0);
   }
+  if (gate.asks) let_target_ask(core, gate);
   if (is_source(gate, std::exchange(gate.ended_source, BarrierGate::kNoGate)) && !gate.asks) end_gate(core, gate, 0);
 }
 
@@ -287,7 +377,7 @@ void end_gate(Core& core, BarrierGate& gate, std::uint64_t round) {
   gate.whole_rounds = round;
   if (gate.state == BarrierState::kRunning && gate.rounds_started > round)
     end_barrier(core, gate, BarrierState::kFailed);
-  core.tofu->circuits_ended = true;
+  core.tofu->circuits_over = true;
   arm_notice(core, gate);
   gate.owes_end = true;
 }
@@ -297,7 +387,7 @@ void fail_barriers_with(Core& core, ProcessId process) {
   core.tofu->for_each_gate([&](BarrierGate& gate) {
     // A process may end as soon as its own barrier is over: what it has sent is enough for ours, and what it has got of
     // this round was enough for it.
-    if (gate.source_process == process) end_gate(core, gate, gate.packets_in());
+    if (gate.source_process == process) lose_source(core, gate);
     if (gate.target_process != process) return;
     gate.target_dead = true;
     end_set(core, gate, false);
@@ -311,7 +401,7 @@ void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
   gate.state = BarrierState::kRunning;
   ++gate.rounds_started;
   take_step(core, gate, [&] {
-    if (gate.asks) [[unlikely]]
+    if (core.tofu->has_doubts) [[unlikely]]
       ask_sources(core, gate.id);
     return send_to_both(core, gate, value);
   });
@@ -344,10 +434,10 @@ void pass_gate(Core& core, std::uint32_t number) {
 }
 
 void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte* payload) {
+  const std::uint32_t bytes = header.payload_bytes;
+  if (core.tofu != nullptr && header.length == 0 && bytes == 0) return receive_notice(core, header);
   BarrierGate* gate = core.tofu != nullptr ? core.tofu->gate(header.tofu_queue) : nullptr;
   GateValue value;
-  const std::uint32_t bytes = header.payload_bytes;
-  if (gate != nullptr && header.length == 0 && bytes == 0) return receive_gate_notice(core, *gate, header);
   const bool good = gate != nullptr && is_source(*gate, header.sender_id) && header.length == bytes &&
                     bytes >= kLeastGateBytes && bytes <= sizeof value && gate->packets.size() < kMostWaitingInputs;
   // A peer that lies may unmake the packet at any time.
@@ -355,18 +445,21 @@ void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte
   if (!copied || !is_possible(value) || bytes != gate_value_bytes(value)) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
+  value.setting = gate->heard_setting = gate->value_setting = static_cast<std::uint32_t>(header.gate_setting);
+  if (gate->source_setting != 0 && is_earlier(value.setting, gate->source_setting)) return;
   gate->packets.push_back(value);
+  if (!gate->trusts_source() && gate->doubts && !has_start(core, *gate)) ask_sources(core, gate->set_id);
   count_inputs(core, *gate);
 }
 
 void fail_gate_packet(Core& core, const Descriptor& descriptor) {
   BarrierGate* gate = core.tofu != nullptr ? core.tofu->gate(queue_number(descriptor.sender_id)) : nullptr;
-  if (gate == nullptr) return;
+  if (gate == nullptr || gate->setting != descriptor.tofu.vcq_handle) return;
   const std::uint64_t other = descriptor.tofu.remote_vcq_id;
   if (descriptor.length != 0 && other == gate->remote_target) end_set(core, *gate, true);
   const bool waits = static_cast<std::uint32_t>(descriptor.rounds_left) == kWhatIsLeft;  // So does kAllRounds.
   if (descriptor.length != 0 || !waits || other != gate->remote_source) return;
-  end_gate(core, *gate, gate->packets_in());
+  lose_source(core, *gate);
 }
 
 }  // namespace portofu

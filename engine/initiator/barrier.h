@@ -10,6 +10,10 @@ namespace portofu {
 /// @pre no barrier runs that starts there
 void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends);
 
+/// A gate is freed, or left out of what its set is connected to next: whoever waits for its packets asks for them, and
+/// learns that no more come.
+void leave_circuit(Core& core, BarrierGate& gate);
+
 /// Starts a barrier at a start/end gate that is kIdle: its signal and its packet go out. Fails it at once, and sends
 /// nothing, if its inputs would never come.
 void start_barrier(Core& core, BarrierGate& gate, const GateValue& value);

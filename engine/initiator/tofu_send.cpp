@@ -265,6 +265,7 @@ Descriptor gate_descriptor(const BarrierGate& gate, std::uint64_t target) {
   d.sender_id = gate.id;
   d.tofu = {};
   d.tofu.remote_vcq_id = target;
+  d.tofu.vcq_handle = gate.setting;
   return d;
 }
 
@@ -272,7 +273,7 @@ Descriptor gate_descriptor(const BarrierGate& gate, std::uint64_t target) {
 /// in another circuit, in which the source has this gate's number, too.
 const ProcessId* met_by_sender(const Core& core, const Descriptor& d) {
   const BarrierGate* const gate = core.tofu->gate(queue_number(d.sender_id));
-  if (gate == nullptr) return nullptr;
+  if (gate == nullptr || gate->setting != d.tofu.vcq_handle) return nullptr;
   const ProcessId& met = d.tofu.remote_vcq_id == gate->remote_target ? gate->target_process : gate->source_process;
   return met == ProcessId{} ? nullptr : &met;
 }
@@ -334,6 +335,14 @@ bool send_gate_notice(Core& core, const BarrierGate& gate, std::uint64_t other, 
   Descriptor d = gate_descriptor(gate, other);
   d.rounds_left = rounds_left;
   return send_to_gate(core, d, nullptr);
+}
+
+void answer_for_nobody(Core& core, std::uint64_t gate, std::uint64_t other, std::uint64_t rounds_left) {
+  BarrierGate nobody;
+  nobody.id = gate;
+  Descriptor d = gate_descriptor(nobody, other);
+  d.rounds_left = rounds_left;
+  wait_for_owner(core, {d, nullptr});
 }
 
 void start_towards(Core& core, Peer* peer, OwnerlessRequest request) {

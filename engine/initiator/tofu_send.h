@@ -17,9 +17,12 @@ void start_towards(Core& core, Peer* peer, OwnerlessRequest request);
 /// Sends one packet of a barrier. @return false if nobody owns the gate `remote_target`
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value);
 
-/// Tells another gate that this one sends no more than so many packets to it, or with kAllRounds that it waits for
-/// those of the other one. @return false if nobody owns the other one
+/// Tells another gate something without a value, see kAllRounds. @return false if nobody owns the other one
 bool send_gate_notice(Core& core, const BarrierGate& gate, std::uint64_t other, std::uint64_t rounds_left);
+
+/// The same in the name of a gate that is none of the other one's circuit, or that nobody has. It leaves in a later
+/// cycle, and is not sent again.
+void answer_for_nobody(Core& core, std::uint64_t gate, std::uint64_t other, std::uint64_t rounds_left);
 
 /// A VCQ is freed: what has not left of its requests ends, and nobody is told. Before its handle is given back.
 void leave_queue(Core& core, const VirtualControlQueue& vcq);

@@ -20,9 +20,11 @@ namespace portofu {
 
 /// PacketHeader::rounds_left, which has two halves: below, how many rounds still come, and above, the number of the
 /// setting of the other gate that has asked for this; 0: none has. Or it is kAllRounds: the sender waits for packets.
-/// Or with kWhatIsLeft below it asks.
+/// Or with kWhatIsLeft below it asks. With kNoEnd below the sender knows of no end; unasked that means that it has left
+/// the circuit, and that whoever waits should ask.
 inline constexpr std::uint64_t kAllRounds = UINT64_MAX;
 inline constexpr std::uint32_t kWhatIsLeft = UINT32_MAX;
+inline constexpr std::uint32_t kNoEnd = UINT32_MAX - 1;
 constexpr std::uint64_t rounds_word(std::uint32_t setting, std::uint32_t left) {
   return std::uint64_t{setting} << 32 | left;
 }
@@ -133,10 +135,11 @@ struct alignas(64) PacketHeader {
   std::uint32_t payload_bytes;    ///< Payload in this packet; at most the wire's max_payload_bytes().
   std::uint32_t operation_id;     ///< Names the initiator's outstanding operation; echoed in the answer.
   union {
-    std::uint64_t match_bits;   ///< Request: as the initiator gave them; 0 on a non-matching interface.
-                                ///< kFlagPublished: of the request.
-    std::uint64_t local_stadd;  ///< kTofuGet: where the data shall go.
-    std::uint64_t vcq_handle;   ///< Other requests of uTofu: handle of the sending VCQ, for kTofuFault.
+    std::uint64_t match_bits;    ///< Request: as the initiator gave them; 0 on a non-matching interface.
+                                 ///< kFlagPublished: of the request.
+    std::uint64_t local_stadd;   ///< kTofuGet: where the data shall go.
+    std::uint64_t vcq_handle;    ///< Other requests of uTofu: handle of the sending VCQ, for kTofuFault.
+    std::uint64_t gate_setting;  ///< kTofuGate: number of the setting of the sending gate.
   };
   union {
     std::uint64_t hdr_data;   ///< Request: 64 bits for the target's event.

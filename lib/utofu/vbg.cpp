@@ -130,6 +130,8 @@ int utofu_free_vbg(utofu_vbg_id_t vbg_ids[], size_t num_vbgs) {
         if (vbg_ids[j] == vbg_ids[i]) return failed(UTOFU_ERR_INVALID_VBG_ID, "a gate is named twice");
       }
     }
+    for (std::size_t i = 0; i < num_vbgs; ++i) leave_circuit(core, *gate_of(core, vbg_ids[i]));
+    open->settle_on_duty();  // Gates of other sets may have to tell of an end.
     for (std::size_t i = 0; i < num_vbgs; ++i) core.tofu->release_gate(vbg_ids[i]);
     own.remove_gates(tni_of(set_id));
     return static_cast<int>(UTOFU_SUCCESS);
@@ -160,6 +162,9 @@ int utofu_set_vbg(struct utofu_vbg_setting vbg_settings[], size_t num_vbg_settin
       configure_gate(core, *gate_of(core, one.vbg_id),
                      {one.src_lcl_vbg_id, one.src_rmt_vbg_id, one.dst_lcl_vbg_id, one.dst_rmt_vbg_id});
     }
+    core.tofu->for_each_gate([&](BarrierGate& gate) {
+      if (gate.set_id == first->id && gate.is_left_out) leave_circuit(core, gate);
+    });
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }

@@ -1,5 +1,6 @@
-// Processes of a circuit die, and the survivors connect the same gates anew, once or again after an error, as long as
-// there are enough of them. A barrier of such a circuit is right, or ends with an error, and never hangs.
+// Processes of a circuit die, and the survivors connect the same gates anew, or free them and connect others, once or
+// again after an error, as long as there are enough of them. A barrier of such a circuit is right, or ends with an
+// error, and never hangs.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -100,8 +101,14 @@ class Survivor {
     if (circuit == death_) die();
     if (circuit == 2) return all_agree(rc == UTOFU_SUCCESS);
     MUST(rc != UTOFU_SUCCESS);
+    if (random_() % 2 == 0) free_gates();  // Others may be in their barriers still.
     meet();
     return static_cast<int>(living().size()) < size;
+  }
+
+  void free_gates() {
+    MUST(utofu_free_vbg(own().data(), own().size()) == UTOFU_SUCCESS);
+    MUST(utofu_alloc_vbg(0, own().size(), 0, own().data()) == UTOFU_SUCCESS);
   }
 
   /// A butterfly of these, as in 5.2.1 of the guide.

@@ -3,6 +3,7 @@
 // through gates of several lanes, of one process and of many.
 
 #include <cmath>
+#include <optional>
 
 #include "tests/process/tofu_lanes.h"
 
@@ -260,6 +261,23 @@ TEST_F(TofuGates, Death__ends_a_hundred_rounds_of_all_survivors) {
       ASSERT_EQ(rc, failed ? UTOFU_ERR_BARRIER_OTHER : UTOFU_SUCCESS) << "in round " << round;
     }
     EXPECT_TRUE(failed);
+    self.barrier();
+  });
+}
+
+TEST_F(TofuGates, Gates_that_are_freed__end_the_barriers_of_those_who_wait) {
+  run_processes(4, [](Process& self) {
+    std::optional<Butterfly> all(std::in_place, self, 0);
+    EXPECT_EQ(utofu_barrier(all->start(), 0), UTOFU_SUCCESS);
+    EXPECT_EQ(end_of_barrier(all->start()), UTOFU_SUCCESS);
+    if (self.rank() == 3) {
+      self.barrier();
+      all.reset();
+    } else {
+      EXPECT_EQ(utofu_barrier(all->start(), 0), UTOFU_SUCCESS);
+      self.barrier();
+      EXPECT_EQ(end_of_barrier(all->start()), UTOFU_ERR_BARRIER_OTHER);
+    }
     self.barrier();
   });
 }

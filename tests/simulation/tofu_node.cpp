@@ -104,9 +104,21 @@ BarrierGate& TofuNode::make_gate(std::uint32_t number, std::uint64_t set) {
   return *gate;
 }
 
+void TofuNode::free_gates(std::span<BarrierGate* const> gates) {
+  const Engine::Duty duty(node_.engine());
+  for (BarrierGate* const gate : gates) leave_circuit(duty.core(), *gate);
+  node_.engine().settle_on_duty();
+  for (const BarrierGate* const gate : gates) tofu().release_gate(gate->id);
+}
+
 void TofuNode::configure(BarrierGate& gate, const GateEnds& ends) {
   const Engine::Duty duty(node_.engine());
   configure_gate(duty.core(), gate, ends);
+}
+
+void TofuNode::leave_out(BarrierGate& gate) {
+  const Engine::Duty duty(node_.engine());
+  leave_circuit(duty.core(), gate);
 }
 
 void TofuNode::start(BarrierGate& gate, const GateValue& value) {

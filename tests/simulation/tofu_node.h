@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 
 #include "engine/core/tofu.h"
 #include "engine/descriptor/tofu_descriptor.h"
@@ -75,7 +76,11 @@ class TofuNode {
 
   /// Claims a gate. @param set  the start/end gate that is allocated with it; 0: it is one itself
   BarrierGate& make_gate(std::uint32_t number, std::uint64_t set);
+  /// Gives a set of gates back.
+  void free_gates(std::span<BarrierGate* const> gates);
   void configure(BarrierGate& gate, const GateEnds& ends);
+  /// The set of the gate is configured without it.
+  void leave_out(BarrierGate& gate);
   void start(BarrierGate& gate, const GateValue& value);
 
   /// Takes the result of a barrier. @return how it has ended; kRunning: it has not

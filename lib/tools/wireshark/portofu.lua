@@ -15,7 +15,7 @@ local HELLO, WELCOME, REFUSAL, OFI_PACKET, LOAN = 1, 2, 3, 4, 8
 local CAPTURED_PACKET, ACKNOWLEDGEMENT, SENT, PAYLOAD_HERE = 1, 2, 1, 0
 local SWAP_OPERATION, CSWAP_OPERATION, LETTER_SHORT = 43, 44, 2
 
-local FRAME_FORMAT = 3
+local FRAME_FORMAT = 4
 
 local ENVELOPE_BYTES, FRAME_BYTES, PACKET_BYTES, OFI_BYTES = 24, 64, 64, 64
 local ACK_BYTES, LOAN_BYTES, DIRECTORY_BYTES, NEWS_BYTES, LETTER_BYTES, KNOCK_BYTES = 40, 16, 40, 40, 16, 8
@@ -127,7 +127,8 @@ local function add_tofu_fields(tree, tvb, kind)
   for _, name in ipairs({"edata", "tcq_notice", "local_notice", "remote_notice", "strong_order", "steps"}) do
     meta:add_le(f["tofu_meta." .. name], tvb(4, 2))
   end
-  add_all(tree, tvb, {kind == TOFU_GET and "local_stadd" or "vcq_handle", 16, 8, "sender_id", 24, 8})
+  local first = kind == TOFU_GET and "local_stadd" or kind == TOFU_GATE and "sender_setting" or "vcq_handle"
+  add_all(tree, tvb, {first, 16, 8, "sender_id", 24, 8})
   add_all(tree, tvb, is_notice_of_gate(kind, tvb) and {"rounds_left", 32, 4, "gate_setting", 36, 4}
                                                   or {"remote_stadd", 32, 8})
   add_all(tree, tvb, {"length", 40, 8})

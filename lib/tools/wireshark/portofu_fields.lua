@@ -4,7 +4,7 @@
 local m = {}
 
 -- What a format begins with: three letters, and its version, which is the only one that is known here.
-m.magics = {Pod = 2, PoD = 2, PoL = 1, PoN = 1, Pof = 6, Poc = 1}
+m.magics = {Pod = 2, PoD = 2, PoL = 1, PoN = 1, Pof = 7, Poc = 1}
 
 -- ---- Names of numbers ----------------------------------------------------------------------------------------------
 
@@ -160,6 +160,7 @@ hex("match_bits", "Match bits", 64)
 hex("local_stadd", "Local STADD", 64)
 hex("vcq_handle", "VCQ handle of the sender", 64)
 hex("hdr_data", "Header data", 64)
+number("sender_setting", "Setting of the gate that sends", 64)
 hex("sender_id", "VCQ or gate that sends", 64)
 number("remote_offset", "Offset", 64)
 hex("remote_stadd", "Remote STADD", 64)

@@ -5,101 +5,11 @@
 #include <algorithm>
 
 #include "engine/memory/guarded_copy.h"
-#include "engine/run/death.h"
-#include "engine/run/loop.h"
-#include "tests/unit/support/core_fixture.h"
+#include "tests/unit/initiator/barrier_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
-#include "tests/unit/support/played_directory.h"
 
 namespace portofu {
 namespace {
-
-class BarrierTest : public CoreTest {
- protected:
-  static constexpr std::uint64_t kStranger = make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(3, 9, 0));
-
-  BarrierTest() {
-    directory.result = FindResult::kFound;
-    core.tofu = std::make_unique<Tofu>(Coordinates{}, &directory);
-    wire.room = FakeWire::kPlentyOfRoom;
-    start = gate(0);
-    relay = gate(16);
-  }
-
-  /// A gate of the set of gate 0.
-  BarrierGate* gate(std::uint32_t index) {
-    const auto id = [](std::uint32_t at) { return make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(0, at, 0)); };
-    BarrierGate* made = core.tofu->claim_gate(id(index));
-    made->set_id = id(0);
-    return made;
-  }
-
-  /// The start/end gate signals to a relay gate that waits for packets of a stranger, and that signals back.
-  void connect_through_stranger() {
-    configure_gate(core, *start, {.local_source = relay->id, .local_target = relay->id});
-    configure_gate(core, *relay, {.local_source = start->id, .remote_source = kStranger, .local_target = start->id});
-  }
-
-  /// The relay passes packets of a gate of kPeer on to another one there.
-  void connect_to_peer() {
-    configure_gate(core, *relay, {.remote_source = kStranger, .remote_target = kStranger + 256});
-    wire.sent.clear();
-  }
-
-  static GateValue value(ReduceOperation operation, std::initializer_list<std::uint64_t> items) {
-    GateValue made;
-    made.operation = operation;
-    made.item_count = static_cast<std::uint8_t>(items.size());
-    std::copy(items.begin(), items.end(), made.items.begin());
-    return made;
-  }
-
-  void receive_value(const GateValue& made, std::uint64_t source = kStranger) {
-    receive_bytes(made, gate_value_bytes(made), source);
-  }
-
-  void receive_end(std::uint64_t word, std::uint64_t source = kStranger) {
-    PacketHeader header = header_of(0, source);
-    header.rounds_left = word;
-    receive(header, std::vector<std::byte>{});
-    run();
-  }
-
-  /// A packet with the first `bytes` bytes of a value.
-  void receive_bytes(const GateValue& made, std::size_t bytes, std::uint64_t source = kStranger) {
-    const auto* const from = reinterpret_cast<const std::byte*>(&made);
-    std::vector<std::byte> payload(from, from + std::min(bytes, sizeof made));
-    payload.resize(bytes);
-    receive(header_of(bytes, source), payload);
-    run();
-  }
-
-  PacketHeader header_of(std::size_t bytes, std::uint64_t source) const {
-    PacketHeader header{};
-    header.type = PacketType::kTofuGate;
-    header.interface_index = kTofuInterface;
-    header.initiator_rank = queue_number(relay->id);
-    header.hdr_data = source;
-    header.length = header.payload_bytes = static_cast<std::uint32_t>(bytes);
-    header.uid = kPeerUid;
-    header.job_key = kJobKey;
-    return header;
-  }
-
-  void run() {
-    while (run_cycle_on_duty(core) > 0) {
-    }
-  }
-
-  ~BarrierTest() override {
-    run();
-    core.tofu.reset();
-  }
-
-  PlayedDirectory directory;
-  BarrierGate* start = nullptr;
-  BarrierGate* relay = nullptr;
-};
 
 TEST_F(BarrierTest, Gate__waits_for_signal_and_packet) {
   connect_through_stranger();
@@ -329,14 +239,22 @@ TEST_F(BarrierTest, End_before_the_gate_is_connected__counts) {
   EXPECT_EQ(relay->whole_rounds, kAllRounds) << "a circuit that is made anew is another one";
 }
 
-// Somebody may be connected in the next circuit already, and its source die, while we are still in the last one.
-TEST_F(BarrierTest, End_of_who_is_the_source_next__counts_then) {
+// Somebody may be connected in the next circuit already, and its source die, while we are still in the last one. But it
+// may have said so in a circuit before: it is asked.
+TEST_F(BarrierTest, End_of_who_is_the_source_next__is_asked_for_then) {
   constexpr std::uint64_t kNext = kStranger + 256;
   connect_through_stranger();
   receive_end(0, kNext);
   EXPECT_EQ(relay->whole_rounds, kAllRounds) << "it is nothing to this circuit";
   configure_gate(core, *relay, {.local_source = start->id, .remote_source = kNext, .local_target = start->id});
-  EXPECT_EQ(relay->whole_rounds, 0u);
+  wire.sent.clear();
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(start->state, BarrierState::kRunning);
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(wire.sent.front().header.rounds_left, rounds_word(relay->setting, kWhatIsLeft));
+  receive_end(rounds_word(relay->setting, 0), kNext);
+  EXPECT_EQ(start->state, BarrierState::kFailed);
 }
 
 TEST_F(BarrierTest, Packets_of_nobody__are_refused_where_none_are_awaited) {
@@ -432,105 +350,6 @@ TEST_F(BarrierTest, Death_of_the_target_of_a_gate_that_is_left_out__is_nothing_t
     fail_barriers_with(core, kPeer);
     EXPECT_EQ(start->whole_rounds == kAllRounds, left_out);
   }
-}
-
-// ---- Circuits of the survivors
-
-/// A circuit has ended, and the gates are connected again, in the same way.
-class BarrierAgainTest : public BarrierTest {
- protected:
-  BarrierAgainTest() {
-    connect_through_stranger();
-    receive_end(0);
-    former_setting = relay->setting;
-    connect_through_stranger();
-    wire.sent.clear();
-  }
-
-  /// Words of the notices that have gone out.
-  std::vector<std::uint64_t> told() {
-    std::vector<std::uint64_t> words;
-    while (!wire.sent.empty()) {
-      const PacketHeader header = next_sent();
-      if (header.length == 0) words.push_back(header.rounds_left);
-    }
-    return words;
-  }
-  std::vector<std::uint64_t> question() const { return {rounds_word(relay->setting, kWhatIsLeft)}; }
-
-  std::uint32_t former_setting = 0;
-};
-
-// The source may have learnt of that before we were connected again, and says so only once.
-TEST_F(BarrierAgainTest, Source__is_asked_when_a_barrier_waits) {
-  EXPECT_EQ(told(), std::vector<std::uint64_t>{});
-  start_barrier(core, *start, GateValue());
-  run();
-  EXPECT_EQ(told(), question());
-  receive_value(GateValue());
-  EXPECT_EQ(start->state, BarrierState::kCompleted);
-  start->state = BarrierState::kIdle;
-  start_barrier(core, *start, GateValue());
-  run();
-  EXPECT_EQ(told(), std::vector<std::uint64_t>{}) << "it is asked once";
-}
-
-TEST_F(BarrierAgainTest, End_that_may_be_of_the_former_circuit__is_asked_for_and_not_taken) {
-  receive_end(0);
-  EXPECT_EQ(relay->whole_rounds, kAllRounds);
-  EXPECT_EQ(told(), std::vector<std::uint64_t>{}) << "no barrier waits";
-  start_barrier(core, *start, GateValue());
-  run();
-  EXPECT_EQ(told(), question());
-  receive_end(3);
-  EXPECT_EQ(told(), question()) << "a barrier waits";
-  EXPECT_EQ(start->state, BarrierState::kRunning);
-}
-
-TEST_F(BarrierAgainTest, Answer__counts_if_it_is_to_this_setting) {
-  start_barrier(core, *start, GateValue());
-  run();
-  receive_end(rounds_word(former_setting, 0));
-  EXPECT_EQ(start->state, BarrierState::kRunning);
-  receive_end(rounds_word(relay->setting, 1));
-  EXPECT_EQ(start->state, BarrierState::kRunning) << "one still comes";
-  receive_end(rounds_word(relay->setting, 0));
-  EXPECT_EQ(start->state, BarrierState::kFailed);
-  EXPECT_EQ(refused(), 0u);
-}
-
-TEST_F(BarrierAgainTest, Source_whom_nobody_has_any_more__ends_the_barrier) {
-  start_barrier(core, *start, GateValue());
-  core.tofu->distrust_owner(kPeer);
-  directory.result = FindResult::kNobody;
-  wire.connect_result = ConnectResult::kNoSuchPeer;
-  lose_peer(core, core.peer(kPeer));
-  run();
-  EXPECT_EQ(start->state, BarrierState::kFailed);
-}
-
-TEST_F(BarrierAgainTest, Gate_with_an_end__answers_its_target_and_no_other) {
-  constexpr std::uint32_t kSetting = 77;
-  connect_to_peer();
-  receive_end(rounds_word(kSetting, kWhatIsLeft), kStranger + 256);
-  EXPECT_EQ(told(), question()) << "it has no end, as far as it knows";
-  receive_end(rounds_word(relay->setting, 2));
-  EXPECT_EQ(told(), std::vector<std::uint64_t>{2}) << "unasked";
-  receive_end(rounds_word(kSetting, kWhatIsLeft), kStranger + 512);
-  EXPECT_EQ(told(), std::vector<std::uint64_t>{});
-  receive_end(rounds_word(kSetting, kWhatIsLeft), kStranger + 256);
-  EXPECT_EQ(told(), std::vector<std::uint64_t>{rounds_word(kSetting, 2)});
-}
-
-// Barriers start in another process, or at another gate of this one.
-TEST_F(BarrierAgainTest, Doubt_of_a_gate_that_is_waited_for__is_asked_at_once) {
-  connect_to_peer();
-  receive_end(0);
-  EXPECT_EQ(told(), std::vector<std::uint64_t>{});
-  receive_end(rounds_word(1, kWhatIsLeft), kStranger + 256);
-  EXPECT_EQ(told(), question());
-  receive_end(0);
-  EXPECT_EQ(told(), question());
 }
 
 }  // namespace

@@ -1,0 +1,260 @@
+// Circuits of survivors, and gates that leave their circuit.
+
+#include "tests/unit/initiator/barrier_fixture.h"
+
+namespace portofu {
+namespace {
+
+// ---- Circuits of the survivors
+
+/// A circuit has ended, and the gates are connected again, in the same way.
+class BarrierAgainTest : public BarrierTest {
+ protected:
+  BarrierAgainTest() {
+    connect_through_stranger();
+    receive_end(0);
+    former_setting = relay->setting;
+    connect_through_stranger();
+    wire.sent.clear();
+  }
+
+  /// Words of the notices that have gone out.
+  std::vector<std::uint64_t> told() {
+    std::vector<std::uint64_t> words;
+    while (!wire.sent.empty()) {
+      const PacketHeader header = next_sent();
+      if (header.length == 0) words.push_back(header.rounds_left);
+    }
+    return words;
+  }
+  std::vector<std::uint64_t> question() const { return {rounds_word(relay->setting, kWhatIsLeft)}; }
+
+  std::uint32_t former_setting = 0;
+};
+
+// The source may have learnt of that before we were connected again, and says so only once.
+TEST_F(BarrierAgainTest, Source__is_asked_when_a_barrier_waits) {
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{});
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(told(), question());
+  receive_end(rounds_word(relay->setting, kNoEnd));
+  receive_value(GateValue());
+  EXPECT_EQ(start->state, BarrierState::kCompleted);
+  start->state = BarrierState::kIdle;
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{}) << "it is asked once";
+}
+
+// 2.3.2: all gates are connected before a barrier begins. So what the source says its setting is then, is this
+// circuit's.
+TEST_F(BarrierAgainTest, Values_of_an_earlier_circuit__are_not_taken) {
+  receive_of_setting(kSetting - 1);
+  start_barrier(core, *start, GateValue());
+  receive_of_setting(kSetting);
+  EXPECT_EQ(start->state, BarrierState::kRunning) << "which of them counts is not known yet";
+  receive_end(rounds_word(former_setting, kNoEnd), kStranger, kSetting - 1);
+  EXPECT_EQ(start->state, BarrierState::kRunning) << "that was asked by the former circuit";
+  receive_end(rounds_word(relay->setting, kNoEnd));
+  ASSERT_EQ(start->state, BarrierState::kCompleted);
+  EXPECT_TRUE(relay->packets.empty());
+  start->state = BarrierState::kIdle;
+  start_barrier(core, *start, GateValue());
+  receive_of_setting(kSetting - 1);
+  EXPECT_EQ(start->state, BarrierState::kRunning) << "it was under way still";
+  receive_of_setting(kSetting + 1);
+  EXPECT_EQ(start->state, BarrierState::kCompleted) << "only the source is connected anew, as to another path";
+  EXPECT_EQ(refused(), 0u);
+}
+
+TEST_F(BarrierAgainTest, Setting_numbers__begin_anew_some_day) {
+  start_barrier(core, *start, GateValue());
+  receive_of_setting(UINT32_MAX - 1);
+  receive_of_setting(1);
+  receive_end(rounds_word(relay->setting, kNoEnd), kStranger, 1);
+  EXPECT_EQ(start->state, BarrierState::kCompleted);
+  EXPECT_TRUE(relay->packets.empty());
+}
+
+// A process may end as soon as its own barrier is over.
+TEST_F(BarrierAgainTest, Source_that_ends_before_it_answers__has_sent_what_counts) {
+  receive_of_setting(kSetting - 1);
+  receive_end(rounds_word(0, kNoEnd));
+  start_barrier(core, *start, GateValue());
+  receive_of_setting(kSetting);
+  fail_barriers_with(core, kPeer);
+  run();
+  EXPECT_EQ(start->state, BarrierState::kCompleted);
+  start->state = BarrierState::kIdle;
+  start_barrier(core, *start, GateValue());
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+TEST_F(BarrierAgainTest, Source_that_ends_in_a_former_circuit__has_sent_nothing_that_counts) {
+  receive_of_setting(kSetting);
+  receive_end(rounds_word(0, kNoEnd), kStranger, kSetting + 1);
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(start->state, BarrierState::kRunning);
+  fail_barriers_with(core, kPeer);
+  run();
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+// Of what a killed process has sent, a part may be lost.
+TEST_F(BarrierAgainTest, Source_that_is_killed_before_it_tells_its_setting__has_sent_nothing_that_counts) {
+  receive_of_setting(kSetting);
+  connect_through_stranger();
+  receive_of_setting(kSetting);
+  start_barrier(core, *start, GateValue());
+  fail_barriers_with(core, kPeer);
+  run();
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+// ---- Gates that leave their circuit
+
+class BarrierLeaveTest : public BarrierTest {};
+
+TEST_F(BarrierLeaveTest, Gate_that_leaves__lets_its_target_ask_and_nobody_answers_that_no_more_comes) {
+  connect_to_peer();
+  configure_gate(core, *relay, {.remote_source = kStranger, .remote_target = kStranger + 256});
+  EXPECT_EQ(next_sent().rounds_left, kAllRounds);
+  EXPECT_EQ(wire.sent.front().header.rounds_left, rounds_word(0, kNoEnd));
+  EXPECT_EQ(wire.sent.front().header.gate_setting, relay->setting) << "its target is the same, and learns that";
+  wire.sent.clear();
+  leave_circuit(core, *relay);
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(wire.sent.front().header.rounds_left, rounds_word(0, kNoEnd));
+  leave_circuit(core, *relay);
+  EXPECT_EQ(wire.sent.size(), 1u) << "it has left";
+  core.tofu->release_gate(relay->id);
+  wire.sent.clear();
+  constexpr std::uint32_t kAsking = 77;
+  PacketHeader header{};
+  header.type = PacketType::kTofuGate;
+  header.interface_index = kTofuInterface;
+  header.tofu_queue = make_queue_number(0, 16, 0);
+  header.sender_id = kStranger + 256;
+  header.rounds_left = rounds_word(kAsking, kWhatIsLeft);
+  header.uid = kPeerUid;
+  header.job_key = kJobKey;
+  receive(header, std::vector<std::byte>{});
+  EXPECT_TRUE(wire.sent.empty()) << "nothing is sent while a packet is received";
+  run();
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(wire.sent.front().header.rounds_left, rounds_word(kAsking, 0));
+  EXPECT_EQ(wire.sent.front().header.gate_setting, 0u);
+  EXPECT_EQ(refused(), 0u);
+}
+
+TEST_F(BarrierLeaveTest, Source_that_leaves__is_asked_and_what_it_has_sent_counts) {
+  connect_through_stranger();
+  receive_value(GateValue());
+  receive_end(rounds_word(0, kNoEnd));
+  EXPECT_EQ(relay->whole_rounds, kAllRounds);
+  wire.sent.clear();
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(start->state, BarrierState::kCompleted);
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(next_sent().rounds_left, rounds_word(relay->setting, kWhatIsLeft));
+  start->state = BarrierState::kIdle;
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(start->state, BarrierState::kRunning);
+  receive_end(rounds_word(relay->setting, 0), kStranger, 0);
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+TEST_F(BarrierLeaveTest, Gate_that_leaves__ends_what_waits_for_its_signals_in_another_set) {
+  relay->set_id = relay->id;
+  configure_gate(core, *start, {.local_source = relay->id, .local_target = relay->id});
+  configure_gate(core, *relay, {.local_source = start->id, .remote_source = kStranger, .local_target = start->id});
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(start->state, BarrierState::kRunning);
+  leave_circuit(core, *relay);
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+TEST_F(BarrierAgainTest, End_that_may_be_of_the_former_circuit__is_asked_for_and_not_taken) {
+  receive_end(0);
+  EXPECT_EQ(relay->whole_rounds, kAllRounds);
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{}) << "no barrier waits";
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(told(), question());
+  receive_end(3);
+  EXPECT_EQ(told(), question()) << "a barrier waits";
+  EXPECT_EQ(start->state, BarrierState::kRunning);
+}
+
+TEST_F(BarrierAgainTest, Answer__counts_if_it_is_to_this_setting) {
+  start_barrier(core, *start, GateValue());
+  run();
+  receive_end(rounds_word(former_setting, 0));
+  EXPECT_EQ(start->state, BarrierState::kRunning);
+  receive_end(rounds_word(relay->setting, 1));
+  EXPECT_EQ(start->state, BarrierState::kRunning) << "one still comes";
+  receive_end(rounds_word(relay->setting, 0));
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+  EXPECT_EQ(refused(), 0u);
+}
+
+TEST_F(BarrierAgainTest, Source_whom_nobody_has_any_more__ends_the_barrier) {
+  start_barrier(core, *start, GateValue());
+  core.tofu->distrust_owner(kPeer);
+  directory.result = FindResult::kNobody;
+  wire.connect_result = ConnectResult::kNoSuchPeer;
+  lose_peer(core, core.peer(kPeer));
+  run();
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+TEST_F(BarrierAgainTest, Gate_with_an_end__answers_its_target_and_no_other) {
+  connect_to_peer();
+  receive_end(rounds_word(kSetting, kWhatIsLeft), kStranger + 256);
+  const std::uint64_t no_end = rounds_word(kSetting, kNoEnd);
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{no_end}) << "as far as it knows; its own barrier would ask its source";
+  receive_end(rounds_word(relay->setting, 2));
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{2}) << "unasked";
+  receive_end(rounds_word(kSetting, kWhatIsLeft), kStranger + 512);
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{rounds_word(kSetting, 0)}) << "that one gets nothing from here";
+  receive_end(rounds_word(kSetting, kWhatIsLeft), kStranger + 256);
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{rounds_word(kSetting, 2)});
+}
+
+// Barriers start in another process, or at another gate of this one.
+TEST_F(BarrierAgainTest, Relay_gates_without_barriers_of_their_own__ask_when_they_are_asked) {
+  configure_gate(core, *start, {});
+  connect_to_peer();
+  receive_end(0);
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{});
+  receive_end(rounds_word(1, kWhatIsLeft), kStranger + 256);
+  EXPECT_EQ(told(), (std::vector<std::uint64_t>{question()[0], rounds_word(1, kNoEnd)}));
+  receive_end(0);
+  EXPECT_EQ(told(), question());
+}
+
+TEST_F(BarrierAgainTest, Relay_gates_without_barriers_of_their_own__ask_when_a_value_comes) {
+  configure_gate(core, *start, {});
+  connect_to_peer();
+  receive_value(GateValue());
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(next_sent().rounds_left, question()[0]);
+  receive_end(rounds_word(relay->setting, kNoEnd));
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(wire.sent.front().header.length, kLeastGateBytes);
+}
+
+TEST_F(BarrierAgainTest, Set_that_signals_to_one_that_waits__asks_too) {
+  relay->set_id = relay->id;
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(told(), question());
+}
+
+}  // namespace
+}  // namespace portofu
