@@ -54,8 +54,7 @@ constexpr std::uint64_t kPartOfLook = 8;
 /// After so many looks since the last read the clock is not watched.
 constexpr std::uint32_t kLooksOfRead = 64;
 /// The longest that one waits for while somebody may still send something: so long as others have sent, and until it
-/// has looked so often in a row, because it may look a number of times, and then go on and send. Before anything else
-/// happens anywhere so many take no more than their own time.
+/// has looked so often in a row, because it may look a number of times, and then go on and send.
 constexpr std::uint64_t kLongestLookPs = 1'000'000'000;
 constexpr std::uint32_t kCountedLooks = 2048;
 /// No call costs more: a second.
@@ -225,7 +224,6 @@ void VirtualClock::go_on() {
 /// Something else than a look or a read of the clock has happened.
 void VirtualClock::end_streaks() {
   empty_looks_ = 0;
-  empty_waits_ = 0;
   reads_ = 0;
   reads_of_look_ = 0;
   watches_clock_ = false;
@@ -316,18 +314,21 @@ void VirtualClock::pass() {
   }
   if (empty_looks_ == 0) streak_from_ps_ = clock_ps_;
   spend(VirtualSpent::kLook, empty_poll_ps_, true);
-  ++empty_looks_;
-  const bool is_ahead = has_sent_ || clock_ps_ > page_.horizon_ps.load(std::memory_order_relaxed);
-  // Before anything else happens it may go on as it likes: that costs no turn.
-  if (empty_looks_ <= short_looks_ || (empty_looks_ <= kCountedLooks && !is_ahead)) {
-    if (!has_turn() || is_ahead) give_turn(VirtualState::kPolling, clock_ps_);
+  if (++empty_looks_ <= short_looks_) {
+    const std::uint64_t horizon = page_.horizon_ps.load(std::memory_order_relaxed);
+    if (!has_turn() || has_sent_ || clock_ps_ > horizon) {
+      give_turn(VirtualState::kPolling, clock_ps_);
+    }
     return end_own_work();
   }
-  const std::uint32_t doublings = std::min(++empty_waits_ / kLooksOfDoubling, 40u);
+  const std::uint32_t doublings = std::min((empty_looks_ - short_looks_) / kLooksOfDoubling, 40u);
   const bool may_send = empty_looks_ <= kCountedLooks && !watches_clock_;
   const bool is_quiet = page_.is_quiet.load(std::memory_order_relaxed) != 0;
+  // Nothing is under way, and nobody else goes on: a wait would be for nothing, and would only make it late.
+  const bool is_alone = is_quiet && !has_sent_ && page_.horizon_ps.load(std::memory_order_relaxed) == kNeverPs;
   const std::uint64_t longest = is_quiet && !may_send ? kLatestPs / 4 : kLongestLookPs;
   std::uint64_t most = std::min(least_wait_ps_, kLatestPs >> 41) << doublings;
+  if (is_alone && may_send) most = least_wait_ps_;
   if (watches_clock_) {
     const std::uint64_t part = kPartOfLook * looks_of_read_ * looks_of_read_;
     most = std::max(least_wait_ps_, (clock_ps_ - streak_from_ps_) / part);

@@ -161,7 +161,6 @@ class VirtualClock {
   std::atomic<std::uintptr_t> caller_;    ///< The thread that gave the turn back last, at first that which opened.
   std::uint32_t seen_turn_ = 0;           ///< When it was last noted.
   std::uint32_t empty_looks_ = 0;         ///< In a row.
-  std::uint32_t empty_waits_ = 0;         ///< Of these, that waited longer than they took.
   std::uint32_t reads_ = 0;               ///< Of the clock, since the last call.
   std::uint32_t reads_of_look_ = 0;       ///< The same, before the last look in vain that it was read before.
   std::uint32_t looks_of_read_ = 0;       ///< In vain, since it was read.
