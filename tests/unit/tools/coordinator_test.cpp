@@ -172,7 +172,8 @@ TEST_F(CoordinatorTest, Turn__ends_of_a_rank_that_waits_at_a_barrier_of_its_laun
   std::thread busy([&] {
     while (!ends) std::this_thread::yield();
   });
-  ASSERT_TRUE(wait_until([&] { return id != 0; }));
+  // Else it might be taken to poll its memory.
+  ASSERT_TRUE(wait_until([&] { return id != 0 && is_asleep(getpid(), static_cast<pid_t>(id.load())); }));
   sender().thread = id.load();
   set_state(sender(), VirtualState::kReady);
   set_state(target(), VirtualState::kReady);
