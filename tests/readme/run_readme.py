@@ -286,7 +286,7 @@ class Readme:
             (r"mpicc -I", self.topology), (r"mpirun .*PORTOFU_SHAPE", self.topology_run),
             (r"ptl_run --shape", self.shape),
             (r"\./configure --with-portals4", self.configure), (r"mpirun .* \./program$", self.mpirun),
-            (r"(mtl|osc|btl)_portals4_\w+ = \w+$", self.parameter), (r"ptl_run (--check )?-n 4 \./program$", self.ptl_run),
+            (r"(mtl|osc|btl)_\w+ = \w+$|(pml|mtl) = \w+$", self.parameter), (r"ptl_run (--check )?-n 4 \./program$", self.ptl_run),
             (r"ptl_info( --settings| --topology| --explain)?$|ptl_ping$", self.shell),
             (r"ptl_run -n 16 --per-node 4$", self.virtual_nodes),
             (r"ptl_sim .*--launcher mpirun .* \./program$", self.mpirun_in_virtual_time),
