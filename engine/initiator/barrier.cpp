@@ -332,6 +332,7 @@ void leave_circuit(Core& core, BarrierGate& gate) {
   let_target_ask(core, gate);
   BarrierGate* const next = local_target_of(core, gate);
   if (next != nullptr && next->set_id != gate.set_id) end_gate(core, *next, next->rounds_passed + next->signals.size());
+  gate.armed = false;  // What its inputs have fired already passes nothing.
   gate.configured = false;
   gate.is_left_out = true;
 }
@@ -438,8 +439,9 @@ void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte
   if (core.tofu != nullptr && header.length == 0 && bytes == 0) return receive_notice(core, header);
   BarrierGate* gate = core.tofu != nullptr ? core.tofu->gate(header.tofu_queue) : nullptr;
   GateValue value;
-  const bool good = gate != nullptr && is_source(*gate, header.sender_id) && header.length == bytes &&
-                    bytes >= kLeastGateBytes && bytes <= sizeof value && gate->packets.size() < kMostWaitingInputs;
+  const bool good = gate != nullptr && is_source(*gate, header.sender_id) && header.gate_setting != 0 &&
+                    header.length == bytes && bytes >= kLeastGateBytes && bytes <= sizeof value &&
+                    gate->packets.size() < kMostWaitingInputs;
   // A peer that lies may unmake the packet at any time.
   const bool copied = good && guarded_copy(reinterpret_cast<std::byte*>(&value), payload, bytes);
   if (!copied || !is_possible(value) || bytes != gate_value_bytes(value)) {

@@ -256,5 +256,22 @@ TEST_F(BarrierAgainTest, Set_that_signals_to_one_that_waits__asks_too) {
   EXPECT_EQ(told(), question());
 }
 
+// Its packets would be of no setting.
+TEST_F(BarrierTest, Gate_that_leaves_its_circuit__passes_nothing_that_has_fired) {
+  connect_to_peer();
+  const auto* const from = reinterpret_cast<const std::byte*>(&kBarrier);
+  receive(header_of(kLeastGateBytes, kStranger), std::vector<std::byte>(from, from + kLeastGateBytes));
+  EXPECT_FALSE(core.fired.empty());
+  leave_circuit(core, *relay);
+  run();
+  while (!wire.sent.empty()) EXPECT_EQ(next_sent().length, 0u) << "a value";
+}
+
+TEST_F(BarrierTest, Values_of_no_setting__are_refused) {
+  connect_through_stranger();
+  receive_of_setting(0);
+  EXPECT_EQ(refused(), 1u);
+}
+
 }  // namespace
 }  // namespace portofu
