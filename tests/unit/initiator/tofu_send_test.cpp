@@ -3,6 +3,7 @@
 #include "engine/initiator/tofu_send.h"
 
 #include "engine/initiator/send.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 
