@@ -157,7 +157,7 @@ void expect_order_past_free(const Ring& ring, const std::function<void()>& free_
       EXPECT_EQ(refused == 0, rc == UTOFU_SUCCESS || rc == UTOFU_ERR_MRQ_RMT_STADD) << rc;
       EXPECT_EQ(notice.edata, told++ & 255);
     }
-    return refused >= 3 * kUnderWay || testing::Test::HasFailure();
+    return refused >= 2 * kUnderWay || testing::Test::HasFailure();
   });
   EXPECT_TRUE(all) << refused << " of " << told << " were refused";
 }
