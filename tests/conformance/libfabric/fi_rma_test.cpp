@@ -34,6 +34,29 @@ class FiRma : public Fabric {
     return msg;
   }
 
+  /// A scalable endpoint beside `b`, who writes to it, and the address that it takes for that.
+  struct Scalable {
+    fid_ep* ep = nullptr;
+    fid_av* av = nullptr;
+    fid_ep* sender = nullptr;
+    std::array<std::byte, 64> name{};
+    fi_addr_t to = FI_ADDR_NOTAVAIL;
+  };
+  void open_scalable(std::size_t contexts, Scalable* opened) {
+    ASSERT_NO_FATAL_FAILURE(open_sender(4, &opened->av, &opened->sender));
+    info->ep_attr->rx_ctx_cnt = contexts;
+    ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &opened->ep, nullptr), 0);
+    ASSERT_EQ(fi_scalable_ep_bind(opened->ep, &b.av->fid, 0), 0);
+    std::size_t bytes = opened->name.size();
+    ASSERT_EQ(fi_getname(&opened->ep->fid, opened->name.data(), &bytes), 0);
+    ASSERT_EQ(fi_av_insert(opened->av, opened->name.data(), 1, &opened->to, 0, nullptr), 1);
+  }
+  void open_receiver(const Scalable& whole, int index, fid_ep** opened) {
+    ASSERT_EQ(fi_rx_context(whole.ep, index, nullptr, opened, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(*opened, &b.cq->fid, FI_RECV), 0);
+    ASSERT_EQ(fi_enable(*opened), 0);
+  }
+
   std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(300000);
   fid_mr* region = nullptr;
   int context = 0;
@@ -421,30 +444,17 @@ TEST_F(FiRma, Many_operations_in_pieces_complete_once_each) {
 /// whichever of its contexts is open.
 TEST_F(FiRma, Scalable_endpoint_is_reached_while_it_has_a_context) {
   constexpr int kContexts = 3;
-  fid_av* av = nullptr;
-  fid_ep *sep = nullptr, *sender = nullptr;
+  Scalable whole;
   std::array<fid_ep*, kContexts> rx{};
   std::uint64_t target = 0;
-  ASSERT_NO_FATAL_FAILURE(open_sender(4, &av, &sender));
-  info->ep_attr->rx_ctx_cnt = kContexts;
-  ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &sep, nullptr), 0);
-  ASSERT_EQ(fi_scalable_ep_bind(sep, &b.av->fid, 0), 0);
-  std::array<std::byte, 64> name;
-  std::size_t bytes = name.size();
-  fi_addr_t to = FI_ADDR_NOTAVAIL;
-  ASSERT_EQ(fi_getname(&sep->fid, name.data(), &bytes), 0);
-  ASSERT_EQ(fi_av_insert(av, name.data(), 1, &to, 0, nullptr), 1);
+  ASSERT_NO_FATAL_FAILURE(open_scalable(kContexts, &whole));
   fid_mr* reached = open_memory(&target, sizeof target, 17);
-  const auto open = [&](int i) {
-    ASSERT_EQ(fi_rx_context(sep, i, nullptr, &rx[i], nullptr), 0);
-    ASSERT_EQ(fi_ep_bind(rx[i], &b.cq->fid, FI_RECV), 0);
-    ASSERT_EQ(fi_enable(rx[i]), 0);
-  };
+  const auto open = [&](int i) { ASSERT_NO_FATAL_FAILURE(open_receiver(whole, i, &rx[i])); };
   const auto close = [&](int i) { ASSERT_EQ(fi_close(&std::exchange(rx[i], nullptr)->fid), 0); };
   std::uint64_t next_word = 1;
   const auto expect = [&](int error) {
     const std::uint64_t sent = next_word++;
-    ASSERT_EQ(fi_writedata(sender, &sent, sizeof sent, nullptr, sent, to, 0, 17, nullptr), 0);
+    ASSERT_EQ(fi_writedata(whole.sender, &sent, sizeof sent, nullptr, sent, whole.to, 0, 17, nullptr), 0);
     ASSERT_EQ(a.next().err, error);
     if (error != 0) return;
     EXPECT_EQ(b.next().data, sent);
@@ -468,31 +478,19 @@ TEST_F(FiRma, Scalable_endpoint_is_reached_while_it_has_a_context) {
     rx[index] == nullptr ? open(index) : close(index);
     expect(is_reached ? 0 : FI_EKEYREJECTED);
   }
-  for (fid* object : {&reached->fid, &sender->fid, &sep->fid, &av->fid}) EXPECT_EQ(fi_close(object), 0);
+  for (fid* object : {&reached->fid, &whole.sender->fid, &whole.ep->fid, &whole.av->fid})
+    EXPECT_EQ(fi_close(object), 0);
 }
 
 /// Who writes to a scalable endpoint does not hear of it when the first of its contexts is closed, or opened again.
 TEST_F(FiRma, Scalable_endpoint_is_reached_all_the_time) {
   constexpr std::size_t kBytes = 4 << 20;
-  fid_av* av = nullptr;
-  fid_ep *sep = nullptr, *sender = nullptr;
+  Scalable whole;
   std::array<fid_ep*, 2> rx{};
-  ASSERT_NO_FATAL_FAILURE(open_sender(4, &av, &sender));
-  info->ep_attr->rx_ctx_cnt = rx.size();
-  ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &sep, nullptr), 0);
-  ASSERT_EQ(fi_scalable_ep_bind(sep, &b.av->fid, 0), 0);
-  const auto open = [&](int i) {
-    ASSERT_EQ(fi_rx_context(sep, i, nullptr, &rx[i], nullptr), 0);
-    ASSERT_EQ(fi_ep_bind(rx[i], &b.cq->fid, FI_RECV), 0);
-    ASSERT_EQ(fi_enable(rx[i]), 0);
-  };
-  std::array<std::byte, 64> name;
-  std::size_t bytes = name.size();
-  fi_addr_t to = FI_ADDR_NOTAVAIL;
-  ASSERT_EQ(fi_getname(&sep->fid, name.data(), &bytes), 0);
-  ASSERT_EQ(fi_av_insert(av, name.data(), 1, &to, 0, nullptr), 1);
+  ASSERT_NO_FATAL_FAILURE(open_scalable(rx.size(), &whole));
+  const auto open = [&](int i) { ASSERT_NO_FATAL_FAILURE(open_receiver(whole, i, &rx[i])); };
   fi_addr_t to_of_b = FI_ADDR_NOTAVAIL;
-  ASSERT_EQ(fi_av_insert(b.av, name.data(), 1, &to_of_b, 0, nullptr), 1);
+  ASSERT_EQ(fi_av_insert(b.av, whole.name.data(), 1, &to_of_b, 0, nullptr), 1);
   for (int i = 0; i < 2; ++i) open(i);
   std::vector<std::uint8_t> sent(kBytes, 7), target(kBytes);
   fid_mr* reached = open_memory(target.data(), kBytes, 17);
@@ -513,7 +511,7 @@ TEST_F(FiRma, Scalable_endpoint_is_reached_all_the_time) {
     for (int i = 0; i < kAtOnce; ++i) EXPECT_EQ(node.next().err, 0) << self;
   };
   // One in the middle of its writes, and one that begins many meanwhile.
-  std::thread far(write, sender, std::cref(a), to, kBytes, 0);
+  std::thread far(write, whole.sender, std::cref(a), whole.to, kBytes, 0);
   std::thread near(write, b.ep, std::cref(b), to_of_b, std::size_t{8}, 1);
   for (int i = 0; i < 10; ++i) {
     const std::array<int, 2> before{written[0], written[1]};
@@ -524,43 +522,31 @@ TEST_F(FiRma, Scalable_endpoint_is_reached_all_the_time) {
   over = true;
   far.join();
   near.join();
-  for (fid* object : {&reached->fid, &sender->fid, &rx[0]->fid, &rx[1]->fid, &sep->fid, &av->fid})
+  for (fid* object : {&reached->fid, &whole.sender->fid, &rx[0]->fid, &rx[1]->fid, &whole.ep->fid, &whole.av->fid})
     EXPECT_EQ(fi_close(object), 0);
 }
 
 /// Whatever is arriving, contexts that are closed at the same time are closed, and may be opened again.
 TEST_F(FiRma, Scalable_endpoint_loses_its_contexts_at_the_same_time) {
   constexpr std::size_t kBytes = 4 << 20;
-  fid_av* av = nullptr;
-  fid_ep *sep = nullptr, *sender = nullptr;
+  Scalable whole;
   std::array<fid_ep*, 2> rx{};
-  ASSERT_NO_FATAL_FAILURE(open_sender(4, &av, &sender));
-  info->ep_attr->rx_ctx_cnt = rx.size();
-  ASSERT_EQ(fi_scalable_ep(domain_of_b, info.get(), &sep, nullptr), 0);
-  ASSERT_EQ(fi_scalable_ep_bind(sep, &b.av->fid, 0), 0);
-  std::array<std::byte, 64> name;
-  std::size_t bytes = name.size();
-  fi_addr_t to = FI_ADDR_NOTAVAIL;
-  ASSERT_EQ(fi_getname(&sep->fid, name.data(), &bytes), 0);
-  ASSERT_EQ(fi_av_insert(av, name.data(), 1, &to, 0, nullptr), 1);
+  ASSERT_NO_FATAL_FAILURE(open_scalable(rx.size(), &whole));
   std::vector<std::uint8_t> sent(kBytes, 7), target(kBytes);
   fid_mr* reached = open_memory(target.data(), kBytes, 17);
   std::atomic<bool> over{false};
   std::thread writer([&] {
     while (!over) {
       ssize_t result = -FI_EAGAIN;
-      while (result == -FI_EAGAIN) result = fi_write(sender, sent.data(), kBytes, nullptr, to, 0, 17, nullptr);
+      while (result == -FI_EAGAIN)
+        result = fi_write(whole.sender, sent.data(), kBytes, nullptr, whole.to, 0, 17, nullptr);
       ASSERT_EQ(result, 0);
       const int error = a.next().err;
       ASSERT_TRUE(error == 0 || error == FI_EKEYREJECTED) << error;
     }
   });
   for (int round = 0; round < 20 && !HasFailure(); ++round) {
-    for (int i = 0; i < 2; ++i) {
-      EXPECT_EQ(fi_rx_context(sep, i, nullptr, &rx[i], nullptr), 0);
-      EXPECT_EQ(fi_ep_bind(rx[i], &b.cq->fid, FI_RECV), 0);
-      EXPECT_EQ(fi_enable(rx[i]), 0);
-    }
+    for (int i = 0; i < 2; ++i) open_receiver(whole, i, &rx[i]);
     target[kBytes - 1] = 0;
     while (std::atomic_ref(target[kBytes - 1]).load() == 0 && !HasFailure()) std::this_thread::yield();
     std::thread first([&] { EXPECT_EQ(fi_close(&rx[round % 2]->fid), 0); });
@@ -569,7 +555,8 @@ TEST_F(FiRma, Scalable_endpoint_loses_its_contexts_at_the_same_time) {
   }
   over = true;
   writer.join();
-  for (fid* object : {&reached->fid, &sender->fid, &sep->fid, &av->fid}) EXPECT_EQ(fi_close(object), 0);
+  for (fid* object : {&reached->fid, &whole.sender->fid, &whole.ep->fid, &whole.av->fid})
+    EXPECT_EQ(fi_close(object), 0);
 }
 
 }  // namespace

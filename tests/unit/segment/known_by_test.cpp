@@ -105,6 +105,16 @@ struct KnownByTest : ::testing::Test {
   bool tell(int timeout_ms = 5000, NamesLost lost = NamesLost::kSome) {
     return tell_knowers(mine->file()->fd(), lost, timeout_ms, [this] { ear.hear(); });
   }
+  /// A process claims number 5, which the other node knows, and dies.
+  bool die_known(std::uint32_t pid) const {
+    return in_dying_child([this, pid] {
+             auto child = create(pid);
+             const bool made = child != nullptr && claim_alias(*child, 5) == AliasResult::kClaimed &&
+                               note_knower(child->file()->fd(), ear.knower());
+             child.release();
+             return made ? 0 : 1;
+           }) == 0;
+  }
   bool note() const { return note_knower(mine->file()->fd(), ear.knower()); }
 
   SegmentDirectory directory;
@@ -182,14 +192,7 @@ TEST_F(KnownByTest, While_somebody_is_told__other_threads_claim_and_release_name
 }
 
 TEST_F(KnownByTest, Name_of_the_dead_of_another_version__is_told_too) {
-  const int status = in_dying_child([this] {
-    auto child = create(9);
-    const bool made = child != nullptr && claim_alias(*child, 5) == AliasResult::kClaimed &&
-                      note_knower(child->file()->fd(), ear.knower());
-    child.release();
-    return made ? 0 : 1;
-  });
-  ASSERT_EQ(status, 0);
+  ASSERT_TRUE(die_known(9));
   become_unknown(segment_path(directory.path(), {kNode, 9}));
   EXPECT_EQ(claim_alias(*mine, 5, [this] { ear.hear(); }), AliasResult::kClaimed);
   ASSERT_FALSE(ear.heard.empty());
@@ -197,14 +200,7 @@ TEST_F(KnownByTest, Name_of_the_dead_of_another_version__is_told_too) {
 }
 
 TEST_F(KnownByTest, Name_of_the_dead__is_taken_when_those_have_heard_who_know_it) {
-  const int status = in_dying_child([this] {
-    auto child = create(9);
-    const bool made = child != nullptr && claim_alias(*child, 5) == AliasResult::kClaimed &&
-                      note_knower(child->file()->fd(), ear.knower());
-    child.release();
-    return made ? 0 : 1;
-  });
-  ASSERT_EQ(status, 0);
+  ASSERT_TRUE(die_known(9));
   ear.answers = false;
   EXPECT_EQ(claim_alias(*mine, 5, [this] { ear.hear(); }), AliasResult::kTaken);
   const auto sweeper = create(10);
