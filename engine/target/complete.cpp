@@ -86,12 +86,18 @@ void complete_header(Core& core, Interface& ni, const PortalTableEntry& portal, 
   release_header(core, ni, header);
 }
 
-/// A message that has passed flow control is about to raise its events: what was promised to them is there.
+/// Whether AUTO_UNLINK is due: the entry left its list by itself, and no message is under way to it.
+bool unlinks_now(const ListEntry& entry) { return entry.state == EntryState::kUnlinking && entry.pending == 0; }
+
+/// A message that has passed flow control is about to raise its events: what was promised to them is there. AUTO_UNLINK
+/// of its entry is among them if it is the last that is under way to it.
 /// @return the queue that holds it until they are raised; nullptr: there is room anyway
 [[gnu::noinline]] EventQueue* hold_promised(Interface& ni, const PortalTableEntry& portal, const Arrival& arrival) {
   EventQueue* const queue = ni.eqs.find(portal.eq_handle);
   if (queue == nullptr) return nullptr;
+  const ListEntry& entry = *arrival.entry;
   queue->withdraw_promise_on_duty(arrival.promised_events);
+  if (unlinks_now(entry) && (entry.options & kEntryEventUnlinkDisable) == 0) queue->withdraw_promise_on_duty(1);
   return queue->hold_on_duty(kMostEventsOfArrival) ? queue : nullptr;
 }
 
@@ -145,10 +151,10 @@ void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, EntryNews n
 void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   ListEntry& entry = *arrival.entry;
   PortalTableEntry& portal = *ni.portal(entry.pt_index);
+  --entry.pending;
   EventQueue* held = nullptr;
   if (portal.flow_control) [[unlikely]]
     held = hold_promised(ni, portal, arrival);
-  --entry.pending;
   --portal.in_progress;
   ++core.activity;
   record_arrival(core, peer, arrival);
@@ -190,7 +196,7 @@ void end_search(Core& core, Interface& ni, const PortalTableEntry& portal, Entry
 
 void advance_unlink(Core& core, Interface& ni, ListEntry& entry, std::uint16_t pt_index) {
   const PortalTableEntry& portal = *ni.portal(entry.pt_index);
-  if (entry.state == EntryState::kUnlinking && entry.pending == 0) {
+  if (unlinks_now(entry)) {
     entry.state = EntryState::kUnlinked;
     EntryNews news = news_of(entry);
     if (!entry.canceled) news.pt_index = pt_index;

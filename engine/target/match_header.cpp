@@ -65,7 +65,8 @@ bool reserve(Interface& ni, PortalTableEntry& portal, Arrival& arrival, std::byt
   if (keeps && ni.unexpected_count >= ni.limits.max_unexpected_headers) return false;
   EventQueue* queue = portal.flow_control ? ni.eqs.find(portal.eq_handle) : nullptr;
   const PacketHeader& header = arrival.header;
-  const std::uint32_t events = queue != nullptr ? events_due(entry, header, header.type, arrival.mlength) : 0;
+  const std::uint32_t own = queue != nullptr ? events_due(entry, header, header.type) : 0;
+  const std::uint32_t events = queue != nullptr ? own + unlinks_due(entry, arrival.mlength) : 0;
   if (events > 0 && !queue->has_room_on_duty(events)) return false;
   if ((entry.options & kEntryOwnMemory) != 0 && !give_memory(ni, header, memory)) return false;
   if (keeps && !keep_header(ni, portal, arrival)) {
@@ -73,7 +74,7 @@ bool reserve(Interface& ni, PortalTableEntry& portal, Arrival& arrival, std::byt
     return false;
   }
   if (events > 0) queue->promise_on_duty(events);
-  arrival.promised_events = events;
+  arrival.promised_events = own;  // What is promised to AUTO_UNLINK belongs to the entry.
   return true;
 }
 

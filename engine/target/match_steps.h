@@ -55,17 +55,19 @@ inline bool unlinks_by(const ListEntry& entry, std::uint64_t mlength) {
   return entry.segment.length() - (entry.local_offset + mlength) < entry.min_free;
 }
 
-/// Full events that the message may raise at the target: its own, and that its entry unlinked. A failure is told
-/// although successes are not, and shows when it is too late to refuse the message; only a put of no bytes cannot fail.
-/// @param type     of the header
-/// @param mlength  of the message
-inline std::uint32_t events_due(const ListEntry& entry, const PacketHeader& header, PacketType type,
-                                std::uint64_t mlength) {
+/// Full events of its own that the message may raise at the target. A failure is told although successes are not, and
+/// shows when it is too late to refuse the message; only a put of no bytes cannot fail.
+/// @param type  of the header
+inline std::uint32_t events_due(const ListEntry& entry, const PacketHeader& header, PacketType type) {
   const bool succeeds = type == PacketType::kPut && header.length == 0;
   const std::uint32_t disables = kEntryEventCommDisable | (succeeds ? kEntryEventSuccessDisable : 0);
-  std::uint32_t count = (entry.options & disables) == 0 ? 1 : 0;
-  if ((entry.options & kEntryEventUnlinkDisable) == 0 && unlinks_by(entry, mlength)) ++count;
-  return count;
+  return (entry.options & disables) == 0 ? 1 : 0;
+}
+
+/// AUTO_UNLINK, if the message makes its entry raise it: at the end of the last message that is under way to the entry.
+/// @param mlength  of the message
+inline std::uint32_t unlinks_due(const ListEntry& entry, std::uint64_t mlength) {
+  return (entry.options & kEntryEventUnlinkDisable) == 0 && unlinks_by(entry, mlength) ? 1 : 0;
 }
 
 /// Where in the entry the message goes, and how much of it.

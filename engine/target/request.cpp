@@ -256,8 +256,9 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
   find_place(header, kType, place);
   if (portal->flow_control) [[unlikely]] {
     const EventQueue* queue = ni->eqs.find(portal->eq_handle);
-    if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry, header, kType, place.mlength)))
-      return false;
+    const std::uint32_t unlinks = unlinks_due(*place.entry, place.mlength);
+    if (unlinks != 0 && place.entry->pending != 0) return false;  // Another message raises it, and is promised room.
+    if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry, header, kType) + unlinks)) return false;
   }
   take(*portal, place);
   if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload.here(), place.mlength)) [[unlikely]] {

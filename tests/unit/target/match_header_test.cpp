@@ -287,7 +287,7 @@ TEST_F(PromiseTest, Room__that_is_promised_to_others_disables_the_entry) {
 TEST_F(PromiseTest, Room__that_was_promised_is_not_lost_to_appends_and_searches) {
   append(entry(kPutsAndGets | kEntryUseOnce));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
-  EXPECT_EQ(arrival.promised_events, kRoom);
+  EXPECT_FALSE(queue().has_room_on_duty(1)) << "AUTO_UNLINK needs a place, too";
   Handle handle = 0;
   EXPECT_EQ(append_entry(core, ni, entry(kPutsAndGets), &handle), Status::kOk);
   EXPECT_FALSE(search_entries(core, ni, entry(kPutsAndGets), SearchOperation::kOnly));
@@ -313,10 +313,28 @@ TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_there_whichever_message_raises_it) 
   EXPECT_EQ(counted(Counter::kEventsDropped), 0u);
 }
 
+// 2.8: flow control is invoked if the queue is full "and the message would generate a full event".
+TEST_F(PromiseTest, Room__for_AUTO_UNLINK_stays_promised_until_it_is_raised) {
+  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal | kEntryEventCommDisable);
+  request.segment.describe(memory.data(), 100);
+  request.min_free = 30;
+  append(std::move(request));
+  EXPECT_EQ(match(put_header(70)), Refusal::kNone);
+  const Arrival first = arrival;
+  EXPECT_EQ(match(put_header(1)), Refusal::kNone);
+  complete();
+  EXPECT_TRUE(queue().has_room_on_duty(kRoom - 1));
+  EXPECT_FALSE(queue().has_room_on_duty(kRoom)) << "the first message raises AUTO_UNLINK";
+  arrival = first;
+  complete();
+  EXPECT_THAT(kinds(portal.eq_handle), ElementsAre(EventKind::kAutoUnlink));
+  EXPECT_TRUE(queue().has_room_on_duty(kRoom)) << "nothing is promised any more";
+}
+
 TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_needed_too) {
   append(entry(kPutsAndGets | kEntryUseOnce));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
-  EXPECT_EQ(arrival.promised_events, 2u);
+  EXPECT_FALSE(queue().has_room_on_duty(1));
   complete();
   EXPECT_THAT(kinds(portal.eq_handle), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink));
   post_new_event(core, ni, portal.eq_handle, [](Event&) {});
