@@ -32,12 +32,15 @@ struct Library {
   ForkMutex mutex;                   ///< Guards what has no own word about it; never taken on the data path.
   std::atomic<int> init_count{0};    ///< Writers hold the mutex. Readers: any thread.
   std::atomic<bool> aborted{false};  ///< PtlAbort was called since the library was initialised.
-  std::atomic<std::uint32_t> blocking_calls{0};
+  std::atomic<std::uint32_t> abortable_calls{0};  ///< Blocking calls that PtlAbort ends.
+  std::atomic<std::uint32_t> lasting_calls{0};    ///< Blocking calls that it does not end.
   std::array<InterfaceReference, kPortalsInterfaceCount> interfaces;
+
+  bool has_blocking_calls() const { return abortable_calls.load() != 0 || lasting_calls.load() != 0; }
 
   /// The process ends without PtlFini: give the name on the node back.
   ~Library() {
-    if (current_engine.load() == nullptr || !end_process_engine(blocking_calls.load() != 0 || has_mutex)) return;
+    if (current_engine.load() == nullptr || !end_process_engine(has_blocking_calls() || has_mutex)) return;
     current_engine.store(nullptr);
     init_count.store(0);
     interfaces = {};
@@ -80,7 +83,8 @@ void forget_in_child() {
   current_engine.store(nullptr);
   library.init_count.store(0);
   library.aborted.store(false);
-  library.blocking_calls.store(0);
+  library.abortable_calls.store(0);
+  library.lasting_calls.store(0);
   library.interfaces = {};
 }
 
@@ -120,7 +124,7 @@ int ensure_engine(ptl_pid_t pid) {
 bool wait_for_blocking_calls() {
   // Partner: BlockingCall and is_open. Either it sees that the engine is closed, or it is seen here.
   const std::uint64_t deadline_ns = monotonic_ns() + Engine::kLingerNs;
-  while (library.blocking_calls.load() != 0) {
+  while (library.has_blocking_calls()) {
     if (monotonic_ns() > deadline_ns) return false;
     sched_yield();
   }
@@ -177,13 +181,16 @@ void abort_waits() {
   if (Engine* engine = current_engine.load()) engine->abort();
 }
 
-BlockingCall::BlockingCall() { library.blocking_calls.fetch_add(1); }
-BlockingCall::~BlockingCall() { library.blocking_calls.fetch_sub(1, std::memory_order_acq_rel); }
+BlockingCall::BlockingCall(OnAbort on_abort)
+    : calls_(on_abort == OnAbort::kReturn ? library.abortable_calls : library.lasting_calls) {
+  calls_.fetch_add(1);
+}
+BlockingCall::~BlockingCall() { calls_.fetch_sub(1, std::memory_order_acq_rel); }
 
 void wait_for_blocking_calls_after_abort() {
   // After the abort every one of them returns at its next look, unless a handler has ended its thread there.
   const std::uint64_t deadline_ns = monotonic_ns() + 2 * Engine::kLingerNs;
-  while (library.aborted.load() && library.blocking_calls.load(std::memory_order_acquire) != 0 &&
+  while (library.aborted.load() && library.abortable_calls.load(std::memory_order_acquire) != 0 &&
          monotonic_ns() < deadline_ns) {
     sched_yield();
   }

@@ -33,14 +33,17 @@ inline int begin(Engine** engine) {
 /// PtlAbort. Async-signal-safe.
 void abort_waits();
 
-/// A call that may block is inside: PtlEQFree and PtlCTFree after PtlAbort wait until none is (3.13.6, 3.14.3), and so
-/// does whoever closes the engine.
+/// A call that may block is inside: whoever closes the engine waits until none is. PtlEQFree and PtlCTFree after
+/// PtlAbort wait until none is that PtlAbort ends (3.13.6, 3.14.3).
 class BlockingCall {
  public:
-  BlockingCall();
+  explicit BlockingCall(OnAbort on_abort = OnAbort::kReturn);
   ~BlockingCall();
   BlockingCall(const BlockingCall&) = delete;
   BlockingCall& operator=(const BlockingCall&) = delete;
+
+ private:
+  std::atomic<std::uint32_t>& calls_;  ///< That go on or end as this one does.
 };
 void wait_for_blocking_calls_after_abort();
 

@@ -75,7 +75,7 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
 }
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-  const BlockingCall inside;
+  const BlockingCall inside(OnAbort::kGoOn);
   std::weak_ptr<PortalTableEntry> drained;  // It may be freed meanwhile, and another one get its index.
   const int rc = with_portal(ni_handle, pt_index, [&](Core& core, const Interface& ni, PortalTableEntry& portal) {
     portal.disable(DisabledBy::kProgram, core.now_ns());
@@ -105,7 +105,7 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
 }
 
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-  const BlockingCall inside;
+  const BlockingCall inside(OnAbort::kGoOn);
   Engine* engine = nullptr;
   if (const int rc = begin(&engine); rc != PTL_OK || !is_open(*engine)) return rc;
   int rc = PTL_ARG_INVALID;

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -131,6 +132,35 @@ TEST(Disable, Entry__of_an_interface_that_is_closed_keeps_nobody_waiting) {
     disabler.join();
     enabler.join();
     message.forget();
+  });
+}
+
+// 3.13.6, 3.14.3: after PtlAbort a queue or counter is freed when the waits "related to" it have ended. PtlPTDisable is
+// none, and goes on. Each free that waited for it would take seconds.
+TEST(Disable, Entry__that_is_waited_for_keeps_nobody_from_freeing_after_an_abort) {
+  run_processes(1, [](Process& self) {
+    constexpr int kPairs = 10;
+    const Ni ni(self, kPlain);
+    alloc_pt(ni, PTL_EQ_NONE);
+    std::atomic<bool> ended{false};
+    std::thread disabler;
+    {
+      MessageUnderWay message;
+      disabler = std::thread([&] {
+        EXPECT_RC(PtlPTDisable(ni, kPt), PTL_OK);
+        ended = true;
+      });
+      while (message.waiting() == 0) sched_yield();
+      PtlAbort();
+      const auto before = std::chrono::steady_clock::now();
+      for (int i = 0; i < kPairs; ++i) {
+        EXPECT_RC(PtlEQFree(alloc_eq(ni)), PTL_OK);
+        EXPECT_RC(PtlCTFree(alloc_ct(ni)), PTL_OK);
+      }
+      EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(kPairs));
+      EXPECT_FALSE(ended);
+    }
+    disabler.join();
   });
 }
 
