@@ -354,7 +354,7 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__each_kind_is_counted_by_its_opti
 
 // 3.10.1: PTL_MD_EVENT_CT_BYTES: "The increment is by the mlength that would be specified by the associated full
 // event"; for SEND the bytes sent (3.13.4), for ACK and REPLY those that the target moved. "Failure events always
-// increment the count by one." What is counted when SEND and ACK are both enabled is not clear, and not tested.
+// increment the count by one."
 TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__bytes_are_counted) {
   const Ni ni(self);
   Ends ends(ni);
@@ -383,6 +383,29 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__bytes_are_counted) {
     const ptl_ct_event_t sent = count_of(sends.ct);
     EXPECT_TRUE((sent.success == 40 && sent.failure == 0) || (sent.success == 20 && sent.failure == 1))
         << sent.success << ' ' << sent.failure;
+  });
+}
+
+// 3.10.1: each counted event adds its bytes "exactly once": SEND and ACK of a put are two events, and 3.15.1 has the
+// bytes of an ACK counted whatever else is.
+TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__bytes_of_each_counted_event) {
+  const Ni ni(self);
+  Ends ends(ni);
+  constexpr unsigned int kBoth = PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_BYTES;
+  const Counted puts(ni, ends, kBoth);
+  const Counted all(ni, ends, kBoth | PTL_MD_EVENT_CT_REPLY);
+  self.target([&] { accept_8_bytes(ni); });  // Of 20 bytes it takes 8.
+  self.initiator([&] {
+    put(puts.md, ni.target(), {.length = 20});
+    put(all.md, ni.target(), {.length = 20, .ack = PTL_CT_ACK_REQ});
+    put(all.md, ni.target(), {.length = 20, .ack = PTL_NO_ACK_REQ});
+    get(all.md, ni.target(), {.length = 20});
+    wait_for_count(puts.ct, 20 + 8);
+    wait_for_count(all.ct, 2 * 20 + 8 + 8);
+    settle(ni, ends);
+    EXPECT_EQ(count_of(puts.ct).success, 20u + 8);
+    EXPECT_EQ(count_of(all.ct).success, 2u * 20 + 8 + 8);
+    EXPECT_EQ(count_of(all.ct).failure, 0u);
   });
 }
 
