@@ -301,8 +301,12 @@ static UCS_CLASS_CLEANUP_FUNC(uct_utofu_iface_t) {
   uct_utofu_wakeup_cleanup(self);
   uct_base_iface_progress_disable(&self->super.super, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
   for (unsigned i = 0; i < self->peer_count; i++) { /* Nobody has asked for what does not even have a ring. */
-    if (self->peer_table[i] != NULL) {
-      uct_utofu_cancel_early(self, self->peer_table[i]);
+    if (self->peer_table[i] == NULL) {
+      continue;
+    }
+    uct_utofu_cancel_early(self, self->peer_table[i]);
+    if (self->peer_table[i]->early != NULL) { /* It was being fetched by somebody who may be dead. */
+      uct_utofu_ask(self, self->peer_table[i]);
     }
   }
   while (self->open_count > 0 && ucs_get_time() < deadline) {

@@ -432,6 +432,9 @@ unsigned uct_utofu_pay_debts(uct_utofu_iface_t* iface);
 /* A put of a peer has arrived. */
 void uct_utofu_put_arrived(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice);
 
+/* Asks a peer whether it is there, for no endpoint. @return 0: there is no room for that */
+int uct_utofu_ask(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer);
+
 /* Something that was sent to a peer came back with an error. The endpoints that it has now hear of it once. */
 void uct_utofu_peer_failed(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status);
 

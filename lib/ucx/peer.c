@@ -466,6 +466,16 @@ static void forget_peer(uct_utofu_iface_t* iface, khiter_t place) {
   ucs_free(peer);
 }
 
+int uct_utofu_ask(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  uct_utofu_op_t* const op = uct_utofu_op_take_of(iface, peer, 1, 0);
+  if (op == NULL) {
+    return 0;
+  }
+  const int is_known = peer->incarnation != 0; /* Some endpoint was made. */
+  op->kind = is_known ? UCT_UTOFU_OP_CHECK : UCT_UTOFU_OP_CONFIRM;
+  return (is_known ? check(iface, op) : confirm(iface, op)) == UCS_OK;
+}
+
 /* Where many have been left, asks some of them whether they are there: of those that are gone nobody would hear. */
 static void ask_left(uct_utofu_iface_t* iface, unsigned left) {
   enum { kMostAsked = 16 };
@@ -479,13 +489,7 @@ static void ask_left(uct_utofu_iface_t* iface, unsigned left) {
     if (peer == NULL || !is_left(peer)) {
       continue;
     }
-    uct_utofu_op_t* const op = uct_utofu_op_take_of(iface, peer, 1, 0);
-    if (op == NULL) {
-      return;
-    }
-    const int is_known = peer->incarnation != 0; /* Some endpoint was made. */
-    op->kind = is_known ? UCT_UTOFU_OP_CHECK : UCT_UTOFU_OP_CONFIRM;
-    if ((is_known ? check(iface, op) : confirm(iface, op)) != UCS_OK) {
+    if (!uct_utofu_ask(iface, peer)) {
       return;
     }
     asked++;

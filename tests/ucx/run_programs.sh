@@ -190,6 +190,7 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_failure_check getting
 - uct_failure_check unmet
 - uct_failure_check fetched
+- uct_failure_check closing
 - uct_failure_check left
 - uct_strangers_check counts
 - uct_strangers_check late

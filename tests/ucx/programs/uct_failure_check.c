@@ -6,8 +6,9 @@
 //   getting  a short get from a dead peer gives an error, and the handler is told, too
 //   unmet    so does who waits for a peer that dies before it has answered the first message
 //   fetched  so does who cancels a message that the peer is fetching when it dies; nobody else has to be told
+//   closing  nor does who closes the interface: it has its VCQ again at once
 //   left     nobody waits for operations of an endpoint that was destroyed, whose peer is stopped: no flush, no fence
-// Usage: uct_failure_check alive|blocked|getting|unmet|fetched|left
+// Usage: uct_failure_check alive|blocked|getting|unmet|fetched|closing|left
 #include <string.h>
 
 #include "uct_pair.h"
@@ -252,6 +253,36 @@ static void run_left(void) {
   await_failure();
 }
 
+static int end_closing(void) {
+  uint64_t before, after;  // Which VCQ an interface has: its address begins with that.
+  unsigned char address[256];
+  if (pair_rank == 1) {
+    fetch_and_stop();
+  }
+  UCX_OK(uct_iface_get_address(iface, (uct_iface_addr_t*)address));
+  memcpy(&before, address, sizeof before);
+  UCX_OK(uct_ep_am_short(ep, 0, 0, NULL, 0));
+  CHECK(waitpid(pair_child, NULL, WUNTRACED) == pair_child, "the peer does not stop");
+  uct_ep_destroy(ep);
+  kill(pair_child, SIGKILL);
+  CHECK(waitpid(pair_child, NULL, 0) == pair_child, "no second process to wait for");
+  uct_iface_close(iface);
+  open_iface("tni0", on_error);
+  UCX_OK(uct_iface_get_address(iface, (uct_iface_addr_t*)address));
+  memcpy(&after, address, sizeof after);
+  CHECK(after == before, "an interface closes with operations that have not ended");
+  CHECK(told == 0, "the handler of no endpoint is told");
+  // The next one finds out for itself.
+  ep_params.iface = iface;
+  failed_ep = connect_again();
+  UCX_OK(uct_ep_check(failed_ep, 0, NULL));
+  await_failure();
+  uct_ep_destroy(failed_ep);
+  close_all();
+  printf("%s: verified on 2\n", pair_program);
+  return 0;
+}
+
 static int end_with_dead(void (*run)(void)) {
   // The first message waits until the peer has made room.
   const int is_first = run == run_unmet || run == run_fetched;
@@ -294,6 +325,9 @@ int main(int argc, char** argv) {
   make_memories();
   UCX_OK(uct_iface_set_am_handler(iface, 0, on_message, NULL, 0));
   connect_to_peer();
+  if (strcmp(what, "closing") == 0) {
+    return end_closing();
+  }
   if (strcmp(what, "alive") != 0) {
     return end_with_dead(strcmp(what, "blocked") == 0   ? run_blocked
                          : strcmp(what, "getting") == 0 ? run_getting
