@@ -72,7 +72,8 @@ static void set_outbox(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer, u
 static ucs_status_t keep_early(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
   uct_utofu_peer_t* const peer = op->peer;
   const size_t number = (size_t)(op->buffer - iface->buffers) / iface->config.slot_bytes;
-  set_outbox(iface, peer, uct_utofu_outbox(peer->incarnation, number)); /* The peer looks behind the ring. */
+  /* The peer looks behind the ring. */
+  set_outbox(iface, peer, uct_utofu_outbox(peer->incarnation, UCT_UTOFU_OUTBOX_FIRST + number));
   const int rc = uct_utofu_ring(iface, peer);
   if (rc == UTOFU_SUCCESS) {
     op->kind = UCT_UTOFU_OP_EARLY;
@@ -104,7 +105,7 @@ static int take_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   uint64_t* const outbox = &uct_utofu_record_of(iface, peer)->outbox;
   uint64_t found = __atomic_load_n(outbox, __ATOMIC_ACQUIRE);
   return found == UCT_UTOFU_OUTBOX_EMPTY ||
-         (found >= UCT_UTOFU_OUTBOX_FIRST &&
+         (uct_utofu_outbox_what(found) >= UCT_UTOFU_OUTBOX_FIRST &&
           __atomic_compare_exchange_n(outbox, &found, UCT_UTOFU_OUTBOX_EMPTY, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 
@@ -150,7 +151,7 @@ void uct_utofu_cancel_early(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
 
 void uct_utofu_outbox_written(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   const uint64_t found = __atomic_load_n(&uct_utofu_record_of(iface, peer)->outbox, __ATOMIC_ACQUIRE);
-  if (peer->early != NULL && found == UCT_UTOFU_OUTBOX_FETCHED) {
+  if (peer->early != NULL && found == uct_utofu_outbox(peer->incarnation, UCT_UTOFU_OUTBOX_FETCHED)) {
     end_early(iface, peer, UCS_OK);
   }
 }

@@ -23,35 +23,41 @@ static void finish(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   const int again = peer->fetch_again;
   peer->fetch_again = 0;
   peer->fetch_step = UCT_UTOFU_FETCH_LOOK;
+  uct_utofu_give_buffer(iface, peer->fetch_buffer);
+  peer->fetch_buffer = NULL;
   if (again) {
     uct_utofu_fetch_later(iface, peer);
   }
+}
+
+static uint64_t taken_by(const uct_utofu_iface_t* iface) {
+  return uct_utofu_outbox(iface->incarnation, UCT_UTOFU_OUTBOX_TAKEN);
 }
 
 static int post_step(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_op_t* op) {
   static const unsigned long kLocal = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
   const utofu_stadd_t outbox = uct_utofu_record_at(peer, offsetof(uct_utofu_record_t, outbox));
   utofu_stadd_t buffers;
-  if (peer->fetch_step == UCT_UTOFU_FETCH_LOOK) { /* It changes nothing. */
+  if (peer->fetch_step == UCT_UTOFU_FETCH_LOOK || peer->fetch_step == UCT_UTOFU_FETCH_CHECK) { /* Changes nothing. */
     return utofu_armw8(iface->vcq, peer->route, UTOFU_ARMW_OP_OR, 0, outbox, op->tag, kLocal, NULL);
   }
   if (peer->fetch_step == UCT_UTOFU_FETCH_TAKE) {
-    return utofu_cswap8(iface->vcq, peer->route, peer->fetch_outbox, UCT_UTOFU_OUTBOX_TAKEN, outbox, op->tag, kLocal,
-                        NULL);
+    return utofu_cswap8(iface->vcq, peer->route, peer->fetch_outbox, taken_by(iface), outbox, op->tag, kLocal, NULL);
   }
   const int rc = utofu_query_stadd(peer->route, UCT_UTOFU_BUFFERS_STAG, &buffers);
-  const uint64_t number = uct_utofu_outbox_buffer(peer->fetch_outbox);
+  const uint64_t number = uct_utofu_outbox_what(peer->fetch_outbox) - UCT_UTOFU_OUTBOX_FIRST;
   return rc != UTOFU_SUCCESS
              ? rc
              : utofu_get(iface->vcq, peer->route, uct_utofu_buffer_stadd(iface, op->buffer),
                          buffers + number * iface->config.slot_bytes, iface->config.slot_bytes, op->tag, kLocal, NULL);
 }
 
+/* A sender that has taken us for dead may have another message there by now, of which this says nothing. */
 static int tell(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
-  const int rc =
-      utofu_put_piggyback8(iface->vcq, peer->route, UCT_UTOFU_OUTBOX_FETCHED,
-                           uct_utofu_record_at(peer, offsetof(uct_utofu_record_t, outbox)), sizeof(uint64_t),
-                           peer->epoch, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_STRONG_ORDER, NULL);
+  const int rc = utofu_cswap8(iface->vcq, peer->route, taken_by(iface),
+                              uct_utofu_outbox(iface->incarnation, UCT_UTOFU_OUTBOX_FETCHED),
+                              uct_utofu_record_at(peer, offsetof(uct_utofu_record_t, outbox)), peer->epoch,
+                              UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_STRONG_ORDER, NULL);
   if (rc != UTOFU_ERR_BUSY) {
     peer->owes &= ~UCT_UTOFU_OWES_FETCH;
     finish(iface, peer);
@@ -83,6 +89,9 @@ int uct_utofu_fetch(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   }
   peer->owes &= ~UCT_UTOFU_OWES_FETCH;
   peer->fetching = status == UCS_OK;
+  if (!peer->fetching) {
+    finish(iface, peer);
+  }
   return UTOFU_SUCCESS;
 }
 
@@ -90,12 +99,21 @@ int uct_utofu_fetch(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
 static int took_step(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, uct_utofu_op_t* op, uint64_t value) {
   if (peer->fetch_step == UCT_UTOFU_FETCH_LOOK) {
     peer->fetch_outbox = value;
-    return uct_utofu_outbox(iface->incarnation, uct_utofu_outbox_buffer(value)) == value;
+    const uint64_t what = uct_utofu_outbox_what(value);
+    return what >= UCT_UTOFU_OUTBOX_FIRST && uct_utofu_outbox(iface->incarnation, what) == value;
   }
   if (peer->fetch_step == UCT_UTOFU_FETCH_TAKE) {
     return value == peer->fetch_outbox;
   }
-  uct_utofu_am_deliver(iface, peer, (uct_utofu_am_header_t*)op->buffer);
+  if (peer->fetch_step == UCT_UTOFU_FETCH_GET) {
+    peer->fetch_buffer = op->buffer;
+    op->buffer = NULL;
+    return 1;
+  }
+  if (value != taken_by(iface)) {
+    return 0;
+  }
+  uct_utofu_am_deliver(iface, peer, (uct_utofu_am_header_t*)peer->fetch_buffer);
   return 1;
 }
 

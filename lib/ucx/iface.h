@@ -15,7 +15,7 @@
  *
  * A sender that looks nowhere meanwhile does not see the ring. So its first message can be fetched (fetch.c): the
  * outbox of the record says in which buffer it waits, and for whom. A receiver to which it does not come looks there,
- * takes it by an atomic, gets it, and says so in the outbox. The sender takes its own message in the same way, before
+ * takes it by an atomic, gets it, and says so by another one. The sender takes its own message in the same way, before
  * it sends it.
  */
 #ifndef UCT_UTOFU_IFACE_H
@@ -71,15 +71,14 @@ typedef struct uct_utofu_record {
   uint64_t outbox;    /* Of the first message; by atomics of both. See uct_utofu_outbox, and the following. */
 } uct_utofu_record_t;
 
+/* What is with the message of an outbox. Of one that waits: the number of its buffer, behind the others. */
 enum { UCT_UTOFU_OUTBOX_EMPTY, UCT_UTOFU_OUTBOX_TAKEN, UCT_UTOFU_OUTBOX_FETCHED, UCT_UTOFU_OUTBOX_FIRST };
 
-/* What an outbox says of a message that waits: for which interface, and the number of its buffer. */
-static inline uint64_t uct_utofu_outbox(uint64_t incarnation, uint64_t buffer) {
-  return (incarnation & ~0xffffffull) | (buffer + UCT_UTOFU_OUTBOX_FIRST);
+/* What an outbox that is not empty says: for which interface its message is, and what is with it. */
+static inline uint64_t uct_utofu_outbox(uint64_t incarnation, uint64_t what) {
+  return (incarnation & ~0xffffffull) | what;
 }
-
-/* Of what is no message, a number that no buffer has. */
-static inline uint64_t uct_utofu_outbox_buffer(uint64_t outbox) { return (outbox - UCT_UTOFU_OUTBOX_FIRST) & 0xffffff; }
+static inline uint64_t uct_utofu_outbox_what(uint64_t outbox) { return outbox & 0xffffff; }
 
 /* What a peer answers to a ring: how many slots it has for us, 0 if it has no room, with the epoch of the ring, and who
  * it is, because a later interface with its VCQ id would have heard the ring, too. */
@@ -116,6 +115,7 @@ typedef enum {
   UCT_UTOFU_FETCH_LOOK, /* Into the outbox. */
   UCT_UTOFU_FETCH_TAKE, /* What is there. */
   UCT_UTOFU_FETCH_GET,
+  UCT_UTOFU_FETCH_CHECK, /* That it was still there: its sender may have taken us for dead, and use the buffer. */
   UCT_UTOFU_FETCH_TELL
 } uct_utofu_fetch_step_t;
 
@@ -141,6 +141,7 @@ struct uct_utofu_peer {
   uint8_t fetch_again;   /* Another ring has come meanwhile. */
   ucs_time_t fetch_at;   /* The first step is not taken before. */
   uint64_t fetch_outbox; /* What was found. */
+  char* fetch_buffer;    /* With the message, until its sender is told. */
   char* rx_ring;         /* NULL: it has not rung. */
   utofu_stadd_t rx_stadd;
   uint16_t rx_handled, rx_told; /* Counts of messages; what the peer knows of them. */
@@ -364,6 +365,13 @@ int uct_utofu_keep_one_tcq(uct_utofu_iface_t* iface);
 /* Ends an operation whose notice has been read, without a word to anybody. */
 void uct_utofu_op_end_quietly(uct_utofu_iface_t* iface, uct_utofu_op_t* op);
 
+/* Gives a buffer back. */
+static inline void uct_utofu_give_buffer(uct_utofu_iface_t* iface, char* buffer) {
+  if (buffer != NULL) {
+    iface->free_buffers[iface->free_buffer_count++] = buffer;
+  }
+}
+
 static inline utofu_stadd_t uct_utofu_buffer_stadd(const uct_utofu_iface_t* iface, const char* buffer) {
   return iface->buffers_stadd + (utofu_stadd_t)(buffer - iface->buffers);
 }
@@ -429,7 +437,13 @@ void uct_utofu_peer_owe(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, unsign
 /* @return to how many peers nothing is owed any more */
 unsigned uct_utofu_pay_debts(uct_utofu_iface_t* iface);
 
-/* A put of a peer has arrived. */
+/* Whether a notice is of something that a peer has done here, not of an operation of ours. */
+static inline int uct_utofu_is_of_peer(const struct utofu_mrq_notice* notice, int rc) {
+  return rc == UTOFU_SUCCESS &&
+         (notice->notice_type == UTOFU_MRQ_TYPE_RMT_PUT || notice->notice_type == UTOFU_MRQ_TYPE_RMT_ARMW);
+}
+
+/* A put of a peer has arrived, or an atomic. */
 void uct_utofu_put_arrived(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice);
 
 /* Asks a peer whether it is there, for no endpoint. @return 0: there is no room for that */

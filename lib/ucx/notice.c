@@ -22,7 +22,7 @@ static void notice_failed(uct_utofu_iface_t* iface, const struct utofu_mrq_notic
 }
 
 static void take_notice(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice, int rc) {
-  if (notice->notice_type == UTOFU_MRQ_TYPE_RMT_PUT && rc == UTOFU_SUCCESS) {
+  if (uct_utofu_is_of_peer(notice, rc)) {
     uct_utofu_put_arrived(iface, notice);
     return;
   }
@@ -122,7 +122,7 @@ ucs_status_t uct_utofu_op_await(uct_utofu_iface_t* iface, uct_utofu_op_t* op, in
         }
         sched_yield();
       }
-    } else if ((notice.notice_type != UTOFU_MRQ_TYPE_RMT_PUT || rc != UTOFU_SUCCESS) && notice.edata == op->tag) {
+    } else if (!uct_utofu_is_of_peer(&notice, rc) && notice.edata == op->tag) {
       *came_p = 1;
       return uct_utofu_status(rc);
     } else {

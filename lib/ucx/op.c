@@ -76,9 +76,7 @@ uct_utofu_op_t* uct_utofu_op_take(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, 
 }
 
 void uct_utofu_op_drop(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
-  if (op->buffer != NULL) {
-    iface->free_buffers[iface->free_buffer_count++] = op->buffer;
-  }
+  uct_utofu_give_buffer(iface, op->buffer);
   if (op->tag != 0) {
     iface->tagged[op->tag] = NULL;
     iface->free_tags[iface->free_tag_count++] = op->tag;

@@ -332,22 +332,25 @@ static void record_written(uct_utofu_iface_t* iface, size_t end) {
 
 void uct_utofu_put_arrived(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice) {
   const size_t ring = ring_bytes(iface), records = iface->config.max_peers * sizeof(uct_utofu_record_t);
+  /* Of an atomic it says where that begins (guide 3.7.6). */
+  const utofu_stadd_t end_stadd =
+      notice->rmt_stadd + (notice->notice_type == UTOFU_MRQ_TYPE_RMT_ARMW ? sizeof(uint64_t) : 0);
   for (unsigned i = 0; i < iface->chunk_count; i++) {
     const uct_utofu_chunk_t* const chunk = &iface->chunks[i];
-    const size_t offset = notice->rmt_stadd - 1 - chunk->stadd;
+    const size_t offset = end_stadd - 1 - chunk->stadd;
     if (offset < UCT_UTOFU_CHUNK_RINGS * ring && chunk->owners[offset / ring] != NULL) {
       uct_utofu_am_arrived(iface, chunk->owners[offset / ring],
                            chunk->memory + offset / iface->config.slot_bytes * iface->config.slot_bytes);
       return;
     }
   }
-  const size_t end = notice->rmt_stadd - iface->control_stadd;
+  const size_t end = end_stadd - iface->control_stadd;
   if (end - 1 < records) {
     record_written(iface, end);
   } else if (end - 1 < iface->control_bytes) {
     bell_rung(iface, notice, (uint32_t)(end - 1 - records));
   } else {
-    ucs_debug("a put to STADD 0x%lx is for nobody", (unsigned long)notice->rmt_stadd);
+    ucs_debug("a put to STADD 0x%lx is for nobody", (unsigned long)end_stadd);
   }
 }
 

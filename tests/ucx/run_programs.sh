@@ -200,6 +200,8 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_strangers_check restarted
 - uct_strangers_check returned
 - uct_strangers_check silent
+- uct_strangers_check mistaken
+PORTOFU_SHUFFLE=1 uct_strangers_check mistaken
 - uct_strangers_check refused
 - uct_strangers_check parted
 - uct_fence_check

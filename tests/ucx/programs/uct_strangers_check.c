@@ -8,6 +8,8 @@
 //   restarted so does who asks, and who waits for room there
 //   returned an interface to which nothing could be sent has a successor, which sends
 //   silent   the first message arrives though its sender does nothing more; or it cancels it, and sends others
+//   mistaken  a receiver is taken for dead while it fetches the first message: what is sent then it takes, too, and
+//             nothing that is for others
 //   refused   an interface that knows as many peers as it can says so to one more
 //   parted    it forgets those that are gone, and those that it has sent no messages to
 // Usage: uct_strangers_check CASE
@@ -315,6 +317,60 @@ static void run_silent(void) {
   }
 }
 
+// ---- mistaken ----
+
+static entity_t *doubter, *mistaken;
+
+// An address with the VCQ of a living interface that seems to be of a later one: what goes to the living one fails.
+static void take_for_dead(void) {
+  enum { kIncarnation = 15 };
+  static entity_t later;
+  later = *mistaken;
+  later.address[kIncarnation] ^= 1;
+  uct_ep_destroy(connect_ep(doubter, &later));
+}
+
+static ucs_status_t doubt(void* arg, void* data, size_t length, unsigned flags) {
+  UCX_OK(uct_iface_set_am_handler(mistaken->iface, 0, on_message, mistaken, 0));
+  take_for_dead();
+  UCX_OK(send_bcopy(add_ep(doubter, mistaken), 2, 64));
+  return on_message(arg, data, length, flags);
+}
+
+static void run_mistaken(void) {
+  // When it has the message, and has not said so yet.
+  for (unsigned round = 0; round < 10; round++) {
+    doubter = make_entity();
+    mistaken = make_entity();
+    UCX_OK(uct_iface_set_am_handler(mistaken->iface, 0, doubt, mistaken, 0));
+    UCX_OK(send_bcopy(add_ep(doubter, mistaken), 1, 64));
+    take_from_silent(mistaken, 1);
+    CHECK(doubter->errors == 1, "%u errors", doubter->errors);
+    UNTIL(mistaken->taken == 2);
+    flush_ep(doubter->eps[1]);
+    CHECK(mistaken->sum == 3, "messages of %lu arrive", (unsigned long)mistaken->sum);
+    close_entities();
+  }
+  // At any time. The next message has the buffer.
+  for (unsigned round = 0; round < 40; round++) {
+    doubter = make_entity();
+    mistaken = make_entity();
+    entity_t* const other = make_entity();
+    UCX_OK(send_bcopy(add_ep(doubter, mistaken), 1, 64));
+    look(mistaken, 1);
+    poll(NULL, 0, 2);  // Longer than it waits before it fetches.
+    look(mistaken, round);
+    take_for_dead();
+    UCX_OK(send_bcopy(add_ep(doubter, other), 4, 64));
+    look(mistaken, 1000);
+    UNTIL(other->taken == 1);
+    CHECK(other->sum == 4 && mistaken->sum <= 1, "it takes a message of another one: %lu",
+          (unsigned long)mistaken->sum);
+    flush_ep(doubter->eps[1]);
+    close_entities();
+  }
+}
+
 // ---- refused ----
 
 static void run_refused(void) {
@@ -396,7 +452,7 @@ int main(int argc, char** argv) {
   static const test_case_t cases[] = {
       {"counts", run_counts},     {"late", run_late},           {"answered", run_answered}, {"closed", run_closed},
       {"replaced", run_replaced}, {"restarted", run_restarted}, {"returned", run_returned}, {"silent", run_silent},
-      {"refused", run_refused},   {"parted", run_parted}};
+      {"mistaken", run_mistaken}, {"refused", run_refused},     {"parted", run_parted}};
   setenv("UCX_UTOFU_SLOTS", "16", 1);
   return run_case("uct_strangers_check", cases, sizeof cases / sizeof cases[0], argc > 1 ? argv[1] : NULL);
 }
