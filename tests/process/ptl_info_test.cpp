@@ -55,6 +55,13 @@ TEST(PtlInfo, Process_that_is_asked_for_and_not_there__is_named) {
   ASSERT_TRUE(other.ok);
   constexpr std::uint32_t kNobody = 4'000'000'000;  // No PID is so large.
   EXPECT_TRUE(contains(info_of(kNobody), "with PID 4000000000 has an interface open")) << info_of(kNobody);
+  for (const std::string asks : {" --pid ", " --explain ", " --json --explain "}) {
+    int status = 0;
+    output_of(PORTOFU_PTL_INFO + asks + std::to_string(kNobody), &status);
+    EXPECT_EQ(status, 1) << asks;
+    output_of(PORTOFU_PTL_INFO + asks + std::to_string(other.id.phys.pid), &status);
+    EXPECT_EQ(status, 0) << asks;
+  }
 }
 
 TEST(PtlInfo, Sections__can_be_chosen) {

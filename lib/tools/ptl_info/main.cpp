@@ -49,8 +49,8 @@ const ManPage kPage{
         "    here, as ptl_run --hosts sets it. The agent starts this program, at the same path, on each.\n",
     .rest =
         "EXIT STATUS\n"
-        "    0, or 1 if the shared memory directory cannot be read, a host does not answer, or standard\n"
-        "    output cannot be written, or 2 for a wrong command line.\n"};
+        "    0, or 1 if the shared memory directory cannot be read, no process has the PID that is asked for,\n"
+        "    a host does not answer, or standard output cannot be written, or 2 for a wrong command line.\n"};
 
 struct InfoOptions {
   bool limits = false;
@@ -216,6 +216,7 @@ bool print_topology() {
   return true;
 }
 
+/// @return false if they cannot be seen, or the one that is asked for is not there
 bool print_processes(const InfoOptions& options) {
   const std::string directory = SegmentOptions{}.directory;
   std::vector<SegmentView> views;
@@ -231,7 +232,7 @@ bool print_processes(const InfoOptions& options) {
   }
   const std::string which = options.pid != 0 ? " with PID " + std::to_string(options.pid) : "";
   if (shown == 0) std::printf("\nNo process of user %u%s has an interface open\n", geteuid(), which.c_str());
-  return true;
+  return shown != 0 || options.pid == 0;
 }
 
 int show(InfoOptions options) {
