@@ -6,8 +6,10 @@
 #include <utofu.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -20,14 +22,13 @@
 
 #include "tests/process/child_process.h"
 #include "tests/process/command_output.h"
+#include "tests/process/launcher.h"
 #include "tests/unit/wire/capture/captured_blocks.h"
 
 namespace portofu {
 namespace {
 
 using nlohmann::json;
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Made empty, removed with all it holds.
 struct Directory {
@@ -329,6 +330,33 @@ TEST(PtlTrace, Exit_status__is_that_of_the_program) {
   EXPECT_EQ(status, 125);
   EXPECT_TRUE(contains(output_of(std::string(PORTOFU_PTL_TRACE) + " --help", &status), "SYNOPSIS"));
   EXPECT_EQ(status, 0);
+}
+
+TEST(PtlTrace, Signal__is_passed_on_to_the_program) {
+  const Directory directory;
+  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+    signal(number, SIG_DFL);
+    const std::string waits =
+        "trap 'exit 7' " + std::to_string(number) + "; echo ready $$; while :; do sleep 0.02; done";
+    const Words words{PORTOFU_PTL_TRACE, "-o", directory.path + "/trace.json", "/bin/sh", "-c", waits};
+    Launcher tool(words);
+    tool.wait_until_ready(1);
+    tool.send_signal(number);
+    EXPECT_EQ(tool.wait_status(), 7) << strsignal(number) << tool.output();
+  }
+}
+
+TEST(PtlTrace, Signal__that_is_ignored_stays_so_for_the_program) {
+  const Directory directory;
+  for (const int number : {SIGINT, SIGHUP}) {
+    signal(number, SIG_IGN);
+    int status = 0;
+    output_of(std::string(PORTOFU_PTL_TRACE) + " -o " + directory.path + "/trace.json sh -c 'kill -" +
+                  std::to_string(number) + " $$; exit 7'",
+              &status);
+    signal(number, SIG_DFL);
+    EXPECT_EQ(status, 7) << strsignal(number);
+  }
 }
 
 TEST(PtlTrace, File_that_cannot_be_written__is_told_before_the_program_runs) {

@@ -18,20 +18,45 @@ namespace {
 
 std::atomic<pid_t> program{0};
 
-void pass_on(int number) {
-  if (const pid_t to = program.load(); to > 0) kill(to, number);
+/// Signals of whoever wants to end the program, or to say something to it.
+constexpr int kPassedSignals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+/// The terminal tells all of its foreground, so the program has its signals already.
+void pass_on(int number, siginfo_t* from, void*) {
+  if (const pid_t to = program.load(); to > 0 && from->si_code != SI_KERNEL) kill(to, number);
 }
 
-void act_on(int number, void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigaction(number, &action, nullptr);
+/// Signals that are ignored stay so, as under nohup. They are blocked until program is known.
+/// @return as the mask was
+sigset_t take_signals() {
+  sigset_t taken;
+  sigset_t before;
+  sigemptyset(&taken);
+  for (const int number : kPassedSignals) sigaddset(&taken, number);
+  sigprocmask(SIG_BLOCK, &taken, &before);
+  for (const int number : kPassedSignals) {
+    struct sigaction action {};
+    if (sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_sigaction = pass_on;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(number, &action, nullptr);
+  }
+  return before;
+}
+
+/// Whoever has a handler gets what the system does by itself, so that no signal is lost before exec.
+void leave_signals(const sigset_t& before) {
+  for (const int number : kPassedSignals) {
+    struct sigaction action {};
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) signal(number, SIG_DFL);
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
 int status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 [[noreturn]] void become(const std::vector<std::string>& command, const std::string& directory, bool captures) {
-  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) act_on(number, SIG_DFL);
   setenv("PORTOFU_RECORD", directory.c_str(), 1);
   if (captures) setenv("PORTOFU_PCAPNG", directory.c_str(), 1);
   const std::vector<char*> words = argument_pointers(command);
@@ -59,18 +84,20 @@ StepDirectory::~StepDirectory() {
 }
 
 int run_traced(const std::vector<std::string>& command, const std::string& directory, bool captures) {
-  // The terminal sends these to both; the program decides what becomes of it.
-  act_on(SIGINT, SIG_IGN);
-  act_on(SIGQUIT, SIG_IGN);
+  const sigset_t before = take_signals();
   const pid_t child = fork();
-  if (child == 0) become(command, directory, captures);
-  if (child < 0) {
-    std::fprintf(stderr, "ptl_trace: fork: %s\n", std::strerror(errno));
-    return 125;
+  if (child == 0) {
+    leave_signals(before);
+    become(command, directory, captures);
   }
-  program.store(child);
-  act_on(SIGTERM, pass_on);
-  act_on(SIGHUP, pass_on);
+  if (child > 0) program.store(child);
+  if (child < 0) std::fprintf(stderr, "ptl_trace: fork: %s\n", std::strerror(errno));
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (child < 0) return 125;
+  siginfo_t end{};
+  while (waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  program.store(0);  // While it is a zombie nobody else has its number.
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
