@@ -105,7 +105,7 @@ class Writer {
     std::vector<std::vector<StepPlace>> by_target(timeline_.lanes.size());
     for (const StepPlace place : direct_) {
       const StepRecord& step = timeline_.step(place);
-      const std::uint32_t target = lane_of({step.nid, step.pid}, timeline_.ns(place));
+      const std::uint32_t target = timeline_.lane_of({step.nid, step.pid}, timeline_.ns(place));
       if (target != kNoStep) by_target[target].push_back(place);
     }
     for (std::uint32_t target = 0; target < by_target.size(); ++target) write_direct_at(target, by_target[target]);
@@ -138,17 +138,6 @@ class Writer {
       end["bp"] = "e";
       emit(end);
     }
-  }
-
-  /// The lane that the process had then; kNoStep: it was not recorded. A PID may have had several owners.
-  std::uint32_t lane_of(ProcessId id, std::int64_t at_ns) const {
-    std::uint32_t found = kNoStep;
-    for (std::uint32_t lane = 0; lane < timeline_.lanes.size(); ++lane) {
-      if (timeline_.lanes[lane].id != id) continue;
-      const bool has_begun = timeline_.at_ns[lane].empty() || timeline_.at_ns[lane].front() <= at_ns;
-      if (found == kNoStep || has_begun) found = lane;
-    }
-    return found;
   }
 
   /// A process of its own, with a counter for each link.

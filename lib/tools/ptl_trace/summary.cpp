@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "lib/tools/ptl_trace/chrome_json.h"
 #include "lib/tools/ptl_trace/step_names.h"
@@ -23,37 +24,57 @@ void name_processes(const Timeline& timeline, Summary* summary) {
   }
 }
 
-/// The process that has an ID at a time: the last one of that ID that had begun. @return nullptr if none is recorded
-const std::size_t* process_at(const Timeline& timeline, const Summary& summary, ProcessId id) {
-  for (std::size_t lane = timeline.lanes.size(); lane-- > 0;) {
-    if (timeline.lanes[lane].id == id) return &summary.process_of[lane];
-  }
-  return nullptr;
-}
-
-void count_message(const Timeline& timeline, std::size_t from, const StepRecord& step, Summary* summary) {
+/// @param from  lane
+/// @param to    lane; kNoStep: it is not recorded
+void count_message(std::uint32_t from, const StepRecord& step, std::uint32_t to, Summary* summary) {
   ++summary->messages;
   summary->bytes += step.amount;
   ++summary->sizes[size_class(step.amount)];
-  const std::size_t* const to = process_at(timeline, *summary, {step.nid, step.pid});
-  if (to == nullptr) return;
-  PairTraffic& traffic = summary->traffic[{from, *to}];
+  if (to == kNoStep) return;
+  PairTraffic& traffic = summary->traffic[{summary->process_of[from], summary->process_of[to]}];
   ++traffic.messages;
   traffic.bytes += step.amount;
+}
+
+/// Where a packet came in says whose it was. Of one that did not, and of what went without, the PID does.
+void count_messages(const Timeline& timeline, Summary* summary) {
+  std::vector<std::vector<std::uint32_t>> came_to;  // Lanes, by lane and step.
+  for (const LaneSteps& lane : timeline.lanes) came_to.emplace_back(lane.steps.size(), kNoStep);
+  for (const Flow& flow : timeline.flows) came_to[flow.out.lane][flow.out.index] = flow.in.lane;
+  for (std::uint32_t lane = 0; lane < timeline.lanes.size(); ++lane) {
+    for (std::uint32_t i = 0; i < timeline.lanes[lane].steps.size(); ++i) {
+      const StepRecord& step = timeline.step({lane, i});
+      const bool is_direct = step.step == Step::kDirect;
+      if (!is_direct && (step.step != Step::kPacketOut || !is_request(step))) continue;
+      if (is_direct) ++summary->direct;
+      std::uint32_t to = came_to[lane][i];
+      if (to == kNoStep) to = timeline.lane_of({step.nid, step.pid}, timeline.ns({lane, i}));
+      count_message(lane, step, to, summary);
+    }
+  }
+}
+
+/// A process has a lane after the other if it closes its interfaces and opens new ones.
+void measure_lives(const Timeline& timeline, Summary* summary) {
+  std::map<std::size_t, std::pair<std::int64_t, std::int64_t>> lives;
+  for (std::uint32_t lane = 0; lane < timeline.lanes.size(); ++lane) {
+    if (timeline.lanes[lane].steps.empty()) continue;
+    const std::int64_t begin = timeline.at_ns[lane].front();
+    const std::int64_t end = std::max(timeline.seen_ns[lane], timeline.at_ns[lane].back());
+    const auto [life, is_new] = lives.try_emplace(summary->process_of[lane], begin, end);
+    auto& [first, last] = life->second;
+    first = std::min(first, begin);
+    last = std::max(last, end);
+  }
+  for (const auto& [process, life] : lives) summary->processes[process].lived_ns = life.second - life.first;
 }
 
 void count_steps(const Timeline& timeline, Summary* summary) {
   for (std::uint32_t lane = 0; lane < timeline.lanes.size(); ++lane) {
     const LaneSteps& one = timeline.lanes[lane];
-    const std::size_t process = summary->process_of[lane];
     summary->steps += one.steps.size();
     summary->lost_steps += one.lost;
     for (const StepRecord& step : one.steps) {
-      if (step.step == Step::kPacketOut && is_request(step)) count_message(timeline, process, step, summary);
-      if (step.step == Step::kDirect) {
-        ++summary->direct;
-        count_message(timeline, process, step, summary);
-      }
       if (step.step != Step::kMatch) continue;
       const std::uint32_t depth = step.more & ~kUnexpected;
       ++summary->matches;
@@ -61,10 +82,6 @@ void count_steps(const Timeline& timeline, Summary* summary) {
       summary->deepest = std::max(summary->deepest, depth);
       if ((step.more & kUnexpected) != 0) ++summary->unexpected;
     }
-    if (one.steps.empty()) continue;
-    const std::int64_t lived =
-        std::max(timeline.seen_ns[lane], timeline.at_ns[lane].back()) - timeline.at_ns[lane].front();
-    summary->processes[process].lived_ns = std::max(summary->processes[process].lived_ns, lived);
   }
 }
 
@@ -162,6 +179,8 @@ Summary summarize(const Timeline& timeline) {
   Summary summary;
   name_processes(timeline, &summary);
   count_steps(timeline, &summary);
+  count_messages(timeline, &summary);
+  measure_lives(timeline, &summary);
   add_times(timeline, &summary);
   find_slowest(timeline, &summary);
   return summary;

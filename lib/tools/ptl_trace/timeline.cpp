@@ -225,6 +225,16 @@ bool is_request(const StepRecord& packet) {
   }
 }
 
+std::uint32_t Timeline::lane_of(ProcessId id, std::int64_t then_ns) const {
+  std::uint32_t found = kNoStep;
+  for (std::uint32_t lane = 0; lane < lanes.size(); ++lane) {
+    if (lanes[lane].id != id) continue;
+    const bool has_begun = at_ns[lane].empty() || at_ns[lane].front() <= then_ns;
+    if (found == kNoStep || has_begun) found = lane;
+  }
+  return found;
+}
+
 Timeline merge(std::vector<LaneSteps> lanes) {
   Timeline timeline;
   timeline.lanes = std::move(lanes);

@@ -70,6 +70,8 @@ struct Timeline {
 
   const StepRecord& step(StepPlace place) const { return lanes[place.lane].steps[place.index]; }
   std::int64_t ns(StepPlace place) const { return at_ns[place.lane][place.index]; }
+  /// The lane that the process had then; kNoStep: it was not recorded. A PID may have had several owners.
+  std::uint32_t lane_of(ProcessId id, std::int64_t then_ns) const;
 };
 
 /// Lanes of one machine have one clock. Those of another one are set by what messages in both directions took at least:

@@ -232,6 +232,36 @@ TEST(Timeline, Spans__are_of_threads_and_end_with_the_lane_at_last) {
   EXPECT_EQ(summary.processes.at(0).asleep_ns, 600);
 }
 
+TEST(Summary, Process_with_a_lane_after_the_other__has_lived_from_the_first_to_the_last) {
+  LaneSteps before = lane(kA, "one");
+  LaneSteps after = lane(kA, "one");
+  before.steps = {of_thread(Step::kCall, 100, 11), of_thread(Step::kReturn, 300, 11)};
+  before.last = {300, 300};
+  after.steps = {of_thread(Step::kCall, 1000, 11), of_thread(Step::kReturn, 1200, 11)};
+  after.last = {1250, 1250};
+  const Summary summary = summarize(merge({before, after}));
+  ASSERT_EQ(summary.processes.size(), 1u);
+  EXPECT_EQ(summary.processes[0].lived_ns, 1150);
+  EXPECT_EQ(summary.processes[0].in_calls_ns, 400);
+}
+
+TEST(Summary, Messages__are_counted_for_whoever_had_the_id_then) {
+  LaneSteps a = lane(kA, "one");
+  LaneSteps earlier = lane(kB, "one");
+  LaneSteps later = lane(kB, "one");
+  earlier.os_pid = 11;
+  later.os_pid = 12;
+  a.steps = {packet(Step::kPacketOut, 100, kB, 1), packet(Step::kDirect, 200, kB, 0),
+             packet(Step::kPacketOut, 600, kB, 2), packet(Step::kDirect, 700, kB, 0),
+             packet(Step::kPacketOut, 800, kB, 3)};
+  earlier.steps = {packet(Step::kPacketIn, 150, kA, 1)};
+  later.steps = {packet(Step::kPacketIn, 650, kA, 2)};
+  const Summary summary = summarize(merge({a, earlier, later}));
+  EXPECT_EQ(summary.messages, 5u);
+  EXPECT_EQ(summary.traffic.at({0, 1}).messages, 2u);
+  EXPECT_EQ(summary.traffic.at({0, 2}).messages, 3u) << "also the one that nobody took";
+}
+
 TEST(Summary, Size_classes__are_powers_of_two) {
   EXPECT_EQ(class_text(size_class(0)), "0");
   EXPECT_EQ(class_text(size_class(1)), "1");
