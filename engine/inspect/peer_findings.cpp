@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "engine/inspect/wait_graph.h"
 
@@ -90,6 +91,23 @@ std::string unread_text(const ProcessPicture& process) {
   return text;
 }
 
+/// Whether another lane of the same process has a thread that waits.
+bool waits_in_other_lane(const JobView& job, const ProcessPicture& process) {
+  return std::ranges::any_of(job.processes(), [&process](const ProcessPicture& other) {
+    const bool is_there = other.id().nid == process.id().nid && other.rank == process.rank;
+    return is_there && other.descriptor.os_pid == process.descriptor.os_pid && other.is_waiting();
+  });
+}
+
+/// What is so of a process is so of each of its lanes, and is told once. @return whether it is told here
+bool add_once(Finding&& finding, std::vector<Finding>* findings) {
+  const bool is_told = std::ranges::any_of(*findings, [&finding](const Finding& told) {
+    return told.kind == finding.kind && told.sentence == finding.sentence;
+  });
+  if (!is_told) findings->push_back(std::move(finding));
+  return !is_told;
+}
+
 }  // namespace
 
 void find_silent_peers(const JobView& job, std::vector<Finding>* findings) {
@@ -110,7 +128,7 @@ void find_silent_peers(const JobView& job, std::vector<Finding>* findings) {
       find_unfinished(job, process, findings);
       continue;
     }
-    findings->push_back(std::move(finding));
+    add_once(std::move(finding), findings);
   }
 }
 
@@ -153,9 +171,8 @@ void find_outside(const JobView& job, std::vector<Finding>* findings) {
     if (std::ranges::any_of(*findings, names_it)) continue;
     std::string waiters = graph.waiters(i);
     // If nobody's peer is known, everybody may be the one, unless there is another cause.
-    if (waiters.empty() && (is_explained || !graph.edges().empty())) continue;
+    if (waiters.empty() && (is_explained || !graph.edges().empty() || waits_in_other_lane(job, process))) continue;
     const bool is_one = !waiters.empty() && waiters.find(',') == std::string::npos;
-    ++told;
     Finding finding;
     for (const ProcessPicture& other : job.processes()) {
       if (waiters.empty() ? other.is_waiting() : graph.waits_for(other, i)) finding.progress += progress_of(other);
@@ -167,7 +184,7 @@ void find_outside(const JobView& job, std::vector<Finding>* findings) {
                        ") is in no call of the library while " + waiters + (is_one ? " waits" : " wait") +
                        "; its first thread " +
                        (process.run_state == RunState::kRuns ? "computes" : "sleeps elsewhere") + unread_text(process);
-    findings->push_back(std::move(finding));
+    told += add_once(std::move(finding), findings) ? 1 : 0;
   }
 }
 

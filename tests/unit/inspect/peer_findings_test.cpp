@@ -117,5 +117,23 @@ TEST(PeerFindings, Process__that_is_in_no_call_is_told_if_somebody_waits_for_it)
   EXPECT_TRUE(found_in(job, find_outside).empty());
 }
 
+TEST(PeerFindings, Lanes__of_a_process_are_told_as_one) {
+  std::vector<ProcessPicture> job = made_up_job(4);
+  job[2].rank = job[1].rank;
+  job[2].descriptor.os_pid = job[1].descriptor.os_pid;
+  PortalPicture& portal = add_portal(job[0], 4);
+  portal.eq_handle = kJobQueue;
+  add_entry(portal, 0x10);
+  add_sleep(job[0], WaitKind::kEventQueue);
+  EXPECT_EQ(found_in(job, find_outside).size(), 2u) << "rank 1, and rank 3";
+  job[2].polls = true;
+  const std::vector<Finding> found = found_in(job, find_outside);
+  ASSERT_EQ(found.size(), 1u) << "rank 1 is in a call of its other lane";
+  EXPECT_EQ(found[0].where, job_id(3));
+  job[2].polls = false;
+  for (const std::size_t lane : {1, 2}) job[lane].run_state = RunState::kStopped;
+  EXPECT_EQ(found_in(job, find_silent_peers).size(), 1u);
+}
+
 }  // namespace
 }  // namespace portofu

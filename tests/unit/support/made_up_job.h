@@ -25,6 +25,7 @@ inline std::vector<ProcessPicture> made_up_job(std::uint32_t ranks) {
     job[rank].descriptor.nid = kJobNid;
     job[rank].descriptor.pid = job_id(rank).pid;
     job[rank].descriptor.incarnation = 1 + rank;
+    job[rank].descriptor.os_pid = 1000 + rank;
     job[rank].rank = rank;
     job[rank].sight = Sight::kWhole;
     job[rank].run_state = RunState::kRuns;
