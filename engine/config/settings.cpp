@@ -3,6 +3,7 @@
 #include "engine/config/settings.h"
 
 #include <arpa/inet.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,8 +12,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/observe/log.h"
@@ -75,7 +78,43 @@ bool store_value(const SettingRow& row, const char* text, Settings& settings) {
   return value.has_value();
 }
 
+/// How many characters have to be put in, taken out or changed to make one of the other (Levenshtein).
+std::size_t distance_between(std::string_view one, std::string_view other) {
+  std::vector<std::size_t> row(other.size() + 1);  // From the characters of `one` so far to each beginning of `other`.
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < other.size(); ++j) {
+      const std::size_t changed = diagonal + (one[i] != other[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// @return the setting that a name which is none's looks like, or nullptr
+const SettingRow* meant_by(std::string_view name) {
+  const auto rows = setting_table();
+  const auto distance = [name](const SettingRow& row) { return distance_between(name, row.name); };
+  const auto nearest = std::ranges::min_element(rows, {}, distance);
+  const bool is_short = name.size() <= std::string_view("PORTOFU_HOST").size();
+  return distance(*nearest) <= (is_short ? 1 : 2) ? &*nearest : nullptr;
+}
+
 }  // namespace
+
+void look_for_misspelled(const char* const* environment, const TakeComplaint& complain) {
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    std::string_view name(*environment);
+    name = name.substr(0, name.find('='));
+    if (name.starts_with("FI_PORTOFU_")) name.remove_prefix(3);
+    if (!name.starts_with("PORTOFU_") || name.size() > 64) continue;
+    const SettingRow* const meant = meant_by(name);
+    if (meant == nullptr || name == meant->name) continue;
+    complain("there is no setting " + std::string(name) + ", and it is left out; was " + meant->name + " meant?");
+  }
+}
 
 Settings read_settings(const GetVariable& get_variable, const TakeComplaint& complain) {
   Settings settings;
@@ -96,11 +135,12 @@ Settings read_settings() {
   static std::atomic<std::size_t> told{0};
   std::vector<std::string> lines;
   std::string all;
-  Settings settings = read_settings([](const char* name) { return std::getenv(name); },
-                                    [&](const std::string& line) {
-                                      lines.push_back(line);
-                                      all += line + '\n';
-                                    });
+  const auto complain = [&](const std::string& line) {
+    lines.push_back(line);
+    all += line + '\n';
+  };
+  Settings settings = read_settings([](const char* name) { return std::getenv(name); }, complain);
+  look_for_misspelled(environ, complain);
   const std::size_t number = std::hash<std::string>{}(all);
   if (told.exchange(number, std::memory_order_relaxed) == number) return settings;
   for (const std::string& line : lines) log_error("%s", line.c_str());

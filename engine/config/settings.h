@@ -114,7 +114,13 @@ using TakeComplaint = std::function<void(const std::string& line)>;
 /// @param complain  called once for each bad value
 Settings read_settings(const GetVariable& get_variable, const TakeComplaint& complain);
 
-/// The same from the environment of the process, with complaints on stderr, but for those that were told when it was
+/// Names in an environment that are no setting's, but nearly one's. Others are none of our business: scripts have
+/// theirs.
+/// @param environment  as `environ`
+/// @param complain  called once for each such name
+void look_for_misspelled(const char* const* environment, const TakeComplaint& complain);
+
+/// Both from the environment of the process, with complaints on stderr, but for those that were told when it was
 /// read before. Not to be called while another thread changes the environment.
 Settings read_settings();
 

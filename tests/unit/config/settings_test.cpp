@@ -15,6 +15,7 @@
 namespace portofu {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -153,6 +154,32 @@ TEST_F(SettingsTest, Interface_name__is_taken_as_it_is_unless_too_long) {
   environment_["PORTOFU_INTERFACE"] = "a-name-of-16-chr";
   EXPECT_EQ(read().interface, "");
   EXPECT_EQ(complaints_.size(), 1u);
+}
+
+TEST_F(SettingsTest, Name_that_is_nearly_a_setting__is_told) {
+  const char* const environment[] = {"PORTOFU_STALLS=3",
+                                     "PORTOFU_LANE=2",
+                                     "FI_PORTOFU_WINDWO=5",
+                                     "PORTOFU_STALL_S=3",
+                                     "PORTOFU_TEST_SEED=",
+                                     "PORTOFU_CACHE=/tmp/x",
+                                     "PORTOFU_LIB=/opt",
+                                     "PORTOFU_",
+                                     "PORTOFU",
+                                     "HOME=/",
+                                     "",
+                                     nullptr};
+  look_for_misspelled(environment, [this](const std::string& line) { complaints_.push_back(line); });
+  EXPECT_THAT(complaints_, ElementsAre(AllOf(HasSubstr("PORTOFU_STALLS"), HasSubstr("was PORTOFU_STALL_S meant")),
+                                       HasSubstr("was PORTOFU_LANES meant"), HasSubstr("was PORTOFU_WINDOW meant")));
+}
+
+TEST_F(SettingsTest, Bad_name_in_the_environment__complains_on_stderr) {
+  setenv("PORTOFU_WINDOWS", "5", 1);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(read_settings().window_operations, 1024u);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("was PORTOFU_WINDOW meant"));
+  unsetenv("PORTOFU_WINDOWS");
 }
 
 TEST_F(SettingsTest, Bad_value_in_the_environment__complains_on_stderr) {
