@@ -90,8 +90,8 @@ FindResult Tofu::ask_owner(std::uint64_t id, NameOwner* owner) {
     if (claim_key(end) == claim_key(id) && process == ProcessId{}) process = *owner;
   };
   for_each_gate([&meet](BarrierGate& gate) {
-    meet(gate.remote_source, gate.source_process);
-    meet(gate.remote_target, gate.target_process);
+    meet(gate.remote_source, gate.source.process);
+    meet(gate.remote_target, gate.target.process);
   });
   return found;
 }

@@ -213,7 +213,7 @@ class Tofu {
   std::unordered_map<std::uint64_t, std::deque<OwnerlessRequest>> ownerless;  ///< By claim key, in order of posting.
   std::uint64_t ask_again_ns = 0;                                             ///< When nodes are asked again.
 
-  // Of initiator/barrier.
+  // Of initiator/circuit.
   std::uint32_t gate_settings = 0;  ///< Numbers given to settings of gates.
   bool circuits_over = false;       ///< Some circuit has an end, or some gate has left its own.
   bool has_doubts = false;          ///< Some gate may have.

@@ -5,6 +5,7 @@
 #include "engine/core/steps.h"          // Calls that are recorded.
 #include "engine/descriptor/tofu_descriptor.h"
 #include "engine/initiator/barrier.h"
+#include "engine/initiator/circuit.h"
 #include "engine/initiator/send.h"         // Starts a descriptor.
 #include "engine/initiator/tofu_direct.h"  // Operations without the duty.
 #include "engine/initiator/tofu_owner.h"   // Whose control queue a number is.

@@ -71,6 +71,87 @@ struct GateEnds {
   std::uint64_t remote_source = kNoGate;
   std::uint64_t local_target = kNoGate;
   std::uint64_t remote_target = kNoGate;
+
+  bool takes_packets_of(std::uint64_t gate_id) const { return gate_id != kNoGate && gate_id == remote_source; }
+};
+
+/// What has come to a gate for the round that it waits for and for later ones, and how many rounds there are.
+struct GateRounds {
+  CountingEvent inputs;              ///< Of all rounds together.
+  std::uint64_t awaited_inputs = 0;  ///< What `inputs` has once the last round is complete that the gate was armed for.
+  GrowingRing<GateValue> signals;    ///< Arrived; the first may be counted already.
+  GrowingRing<GateValue> packets;
+  bool signal_counted = false;
+  bool packet_counted = false;
+  bool armed = false;                ///< What goes out waits in `inputs`, or has fired.
+  std::uint64_t started = 0;         ///< Start/end gates: whose signal and packet have gone out.
+  std::uint64_t passed = 0;          ///< Whose inputs have been taken.
+  std::uint64_t whole = kAllRounds;  ///< How many it takes part in; later ones fail, because a process is gone.
+
+  /// Another circuit begins.
+  void reset_on_duty() {
+    inputs.reset_on_duty();
+    signals.clear();
+    packets.clear();
+    signal_counted = packet_counted = armed = false;
+    awaited_inputs = started = passed = 0;
+    whole = kAllRounds;
+  }
+
+  /// Rounds whose signals, or packets, have come.
+  std::uint64_t signals_in() const { return passed + signals.size(); }
+  std::uint64_t packets_in() const { return passed + packets.size(); }
+};
+
+/// Whether a setting was made before that one of the same process. Their numbers go up, and begin anew some day.
+inline bool is_earlier(std::uint32_t setting, std::uint32_t than) {
+  return static_cast<std::int32_t>(setting - than) < 0;
+}
+
+/// What a gate knows of the one whose packets it takes: which of them are of this circuit. The source names its
+/// settings by numbers; 0: none.
+struct GateSource {
+  ProcessId process;  ///< Who had the gate when that was asked for first; {0, 0}: it has no answer yet.
+  /// Another circuit of this process is over: what the source sends, or says unasked, may be of an earlier circuit.
+  bool asks = false;
+  bool doubts = false;               ///< The gate may have missed what it has said, and asks once a barrier waits.
+  std::uint32_t first_setting = 0;   ///< If the gate asks: the first that counts; 0: not known yet.
+  std::uint32_t heard_setting = 0;   ///< By what came last.
+  std::uint32_t told_setting = 0;    ///< The one that it has begun, as it has said last; 0: it has left one.
+  std::uint32_t value_setting = 0;   ///< By the value that came last.
+  std::uint32_t former_setting = 0;  ///< The same when this circuit was made; 0: none had come from that source.
+
+  /// Another circuit begins; what has been heard stays.
+  /// @param is_same      the former circuit had this source, too
+  /// @param may_be_late  what comes of it may be of an earlier circuit
+  void begin(bool is_same, bool may_be_late) {
+    process = {};
+    asks = doubts = may_be_late;
+    first_setting = 0;
+    former_setting = is_same ? value_setting : 0;
+  }
+
+  bool is_trusted() const { return !asks || first_setting != 0; }
+  /// Whether what came last is known to be of this circuit, because it has told of that setting, and no value of it
+  /// came in the circuit before.
+  bool has_told() const {
+    return former_setting != 0 ? is_earlier(former_setting, heard_setting) : told_setting == heard_setting;
+  }
+};
+
+/// Who gets the packets of a gate.
+struct GateTarget {
+  ProcessId process;     ///< As GateSource::process.
+  bool is_dead = false;  ///< That process is: another one may have the number, in another circuit.
+};
+
+/// What a gate has to say, and says as soon as it can.
+struct GateNotices {
+  bool end = false;          ///< GateRounds::whole has changed, and nobody else knows yet.
+  bool question = false;     ///< Which packets its source sends.
+  std::uint32_t answer = 0;  ///< Setting of its target, which waits for one; 0: none.
+
+  bool any() const { return end || question || answer != 0; }
 };
 
 /// @spec uTofu guide, 2.3.1
@@ -78,47 +159,22 @@ struct BarrierGate : GateEnds {
   std::uint64_t id = 0;
   std::uint64_t set_id = 0;  ///< Id of the start/end gate that was allocated with it.
   std::uint32_t set_size = 0;
+  std::uint32_t setting = 0;  ///< How its circuit is named to its source; no other one has the number. 0: it has left.
   bool configured = false;
   bool is_left_out = false;  ///< By the last setting of its set: what happens to it is nothing to that.
-  ProcessId source_process;  ///< Who had `remote_source` when that was asked for first; {0, 0}: it has no answer yet.
-  ProcessId target_process;  ///< The same of `remote_target`.
-  bool target_dead = false;  ///< That process is dead: another one may have the number, in another circuit.
+  bool was_asked = false;    ///< A barrier of another process waits for it.
 
-  CountingEvent inputs;            ///< Inputs of all rounds together.
-  std::uint64_t round_inputs = 0;  ///< Of the rounds that have passed.
-  GrowingRing<GateValue> signals;  ///< Arrived; the first may be counted already.
-  GrowingRing<GateValue> packets;
-  bool signal_counted = false;
-  bool packet_counted = false;
-  bool armed = false;  ///< What goes out waits in `inputs`, or has fired.
-
-  std::uint64_t rounds_started = 0;         ///< Start/end gates: whose signal and packet have gone out.
-  std::uint64_t rounds_passed = 0;          ///< Whose inputs have been taken.
-  std::uint64_t whole_rounds = kAllRounds;  ///< How many it takes part in; later ones fail, because a process is gone.
-  bool owes_end = false;                    ///< `whole_rounds` has changed, and nobody else knows yet.
-  std::uint32_t setting = 0;                ///< How its circuit is named to its source; no other one has the number.
-  /// Another circuit of this process is over: what its source sends, or says unasked, may be of an earlier circuit.
-  bool asks = false;
-  std::uint32_t source_setting = 0;  ///< If it asks: the first setting of its source that counts; 0: not known yet.
-  std::uint32_t heard_setting = 0;   ///< Of its source, by what came last.
-  std::uint32_t told_setting = 0;    ///< The one that it has begun, as it has said last; 0: it has left one.
-  std::uint32_t value_setting = 0;   ///< Of its source, by the value that came last.
-  std::uint32_t former_setting = 0;  ///< The same when this circuit was made; 0: none had come from that source.
-  bool doubts = false;               ///< It may have missed what its source has said, and asks once a barrier waits.
-  bool owes_question = false;        ///< It asks as soon as it can.
-  bool was_asked = false;            ///< A barrier of another process waits for it.
-  std::uint32_t owes_answer = 0;     ///< Setting of its target, which waits for an answer; 0: none.
+  GateRounds rounds;
+  GateSource source;
+  GateTarget target;
+  GateNotices owed;
   std::uint64_t ended_source = kNoGate;  ///< Who has said that no more comes, and is not its source in this circuit.
   BarrierState state = BarrierState::kIdle;  ///< Start/end gates.
   GateValue result;
 
   bool is_start() const { return id == set_id; }
   /// Rounds whose signal and packet have gone out.
-  std::uint64_t rounds_sent() const { return is_start() ? rounds_started : rounds_passed; }
-  /// Whose packets have come.
-  std::uint64_t packets_in() const { return rounds_passed + packets.size(); }
-  bool trusts_source() const { return !asks || source_setting != 0; }
-  bool owes_notice() const { return owes_end || owes_question || owes_answer != 0; }
+  std::uint64_t rounds_sent() const { return is_start() ? rounds.started : rounds.passed; }
   std::uint32_t input_count() const { return (local_source != kNoGate) + (remote_source != kNoGate); }
 };
 

@@ -274,7 +274,7 @@ Descriptor gate_descriptor(const BarrierGate& gate, std::uint64_t target) {
 const ProcessId* met_by_sender(const Core& core, const Descriptor& d) {
   const BarrierGate* const gate = core.tofu->gate(queue_number(d.sender_id));
   if (gate == nullptr || gate->setting != d.tofu.vcq_handle) return nullptr;
-  const ProcessId& met = d.tofu.remote_vcq_id == gate->remote_target ? gate->target_process : gate->source_process;
+  const ProcessId& met = d.tofu.remote_vcq_id == gate->remote_target ? gate->target.process : gate->source.process;
   return met == ProcessId{} ? nullptr : &met;
 }
 

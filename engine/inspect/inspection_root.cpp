@@ -23,7 +23,7 @@ constexpr std::uint64_t mix_sizes(std::uint64_t hash) {
 }
 
 /// Raised by whoever moves a field of these structures without changing the size of any.
-constexpr std::uint64_t kFieldOrder = 1;
+constexpr std::uint64_t kFieldOrder = 2;
 
 }  // namespace
 

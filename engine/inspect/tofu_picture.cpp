@@ -30,12 +30,12 @@ GatePicture picture_of(const BarrierGate& gate) {
   seen.id = gate.id;
   seen.is_start = gate.is_start();
   seen.started = gate.state == BarrierState::kRunning;
-  seen.armed = gate.armed;
+  seen.armed = gate.rounds.armed;
   seen.local_source = gate.local_source;
   seen.remote_source = gate.remote_source;
-  seen.has_signal = gate.signal_counted;
-  seen.has_packet = gate.packet_counted;
-  seen.rounds_passed = gate.rounds_passed;
+  seen.has_signal = gate.rounds.signal_counted;
+  seen.has_packet = gate.rounds.packet_counted;
+  seen.rounds_passed = gate.rounds.passed;
   seen.remote_target = gate.remote_target;
   return seen;
 }

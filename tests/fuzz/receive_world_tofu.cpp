@@ -6,6 +6,7 @@
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/barrier.h"
+#include "engine/initiator/circuit.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_send.h"
 #include "engine/target/tofu_request.h"

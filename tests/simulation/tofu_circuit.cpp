@@ -275,7 +275,7 @@ void TofuCircuits::check_end() {
   for (const Circuit& circuit : circuits_) {
     if (!dead_.empty()) break;
     for (const BarrierGate* gate : circuit.gates) {
-      if (gate != nullptr && !(gate->signals.empty() && gate->packets.empty()))
+      if (gate != nullptr && !(gate->rounds.signals.empty() && gate->rounds.packets.empty()))
         complain("circuit " + circuit.name + ": something is left in a gate");
     }
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/initiator/barrier.h"
+#include "engine/initiator/circuit.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_send.h"
 #include "engine/target/tofu_request.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/initiator/barrier.h"
+#include "engine/initiator/circuit.h"
 #include "engine/run/death.h"
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"

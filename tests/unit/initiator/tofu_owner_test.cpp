@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "engine/initiator/barrier.h"
+#include "engine/initiator/circuit.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_report.h"
@@ -342,7 +343,7 @@ TEST_F(TofuOwnerTest, Gate_of_the_dead_that_nobody_has__fails_by_the_loss_of_its
   GateValue value;
   value.operation = ReduceOperation::kBarrier;
   start_barrier(core, start, value);
-  EXPECT_EQ(relay.whole_rounds, 0u) << "what comes of it goes on through the circuit";
+  EXPECT_EQ(relay.rounds.whole, 0u) << "what comes of it goes on through the circuit";
   EXPECT_EQ(start.state, BarrierState::kFailed);
   run_cycle_on_duty(core);
   core.tofu->release_gate(relay.id);

@@ -28,7 +28,7 @@ TEST(TofuPicture, Queues_and_gates__are_seen) {
   BarrierGate* const gate = tofu.claim_gate(gate_id);
   ASSERT_NE(gate, nullptr);
   gate->remote_source = 99;
-  gate->signal_counted = true;
+  gate->rounds.signal_counted = true;
   gate->state = BarrierState::kRunning;
   tofu.ownerless[123].emplace_back();
 

@@ -1,5 +1,6 @@
 // Circuits of survivors, and gates that leave their circuit.
 
+#include "engine/initiator/circuit.h"
 #include "tests/unit/initiator/barrier_fixture.h"
 
 namespace portofu {
@@ -8,9 +9,9 @@ namespace {
 // ---- Circuits of the survivors
 
 /// A circuit has ended, and the gates are connected again, in the same way.
-class BarrierAgainTest : public BarrierTest {
+class CircuitAgainTest : public BarrierTest {
  protected:
-  BarrierAgainTest() {
+  CircuitAgainTest() {
     connect_through_stranger();
     receive_end(0);
     former_setting = relay->setting;
@@ -33,7 +34,7 @@ class BarrierAgainTest : public BarrierTest {
 };
 
 // The source may have learnt of that before we were connected again, and says so only once.
-TEST_F(BarrierAgainTest, Source__is_asked_when_a_barrier_waits) {
+TEST_F(CircuitAgainTest, Source__is_asked_when_a_barrier_waits) {
   EXPECT_EQ(told(), std::vector<std::uint64_t>{});
   start_barrier(core, *start, GateValue());
   run();
@@ -49,7 +50,7 @@ TEST_F(BarrierAgainTest, Source__is_asked_when_a_barrier_waits) {
 
 // 2.3.2: all gates are connected before a barrier begins. So what the source says its setting is then, is this
 // circuit's.
-TEST_F(BarrierAgainTest, Values_of_an_earlier_circuit__are_not_taken) {
+TEST_F(CircuitAgainTest, Values_of_an_earlier_circuit__are_not_taken) {
   receive_of_setting(kSetting - 1);
   start_barrier(core, *start, GateValue());
   receive_of_setting(kSetting);
@@ -58,7 +59,7 @@ TEST_F(BarrierAgainTest, Values_of_an_earlier_circuit__are_not_taken) {
   EXPECT_EQ(start->state, BarrierState::kRunning) << "that was asked by the former circuit";
   receive_end(rounds_word(relay->setting, kNoEnd));
   ASSERT_EQ(start->state, BarrierState::kCompleted);
-  EXPECT_TRUE(relay->packets.empty());
+  EXPECT_TRUE(relay->rounds.packets.empty());
   start->state = BarrierState::kIdle;
   start_barrier(core, *start, GateValue());
   receive_of_setting(kSetting - 1);
@@ -68,17 +69,17 @@ TEST_F(BarrierAgainTest, Values_of_an_earlier_circuit__are_not_taken) {
   EXPECT_EQ(refused(), 0u);
 }
 
-TEST_F(BarrierAgainTest, Setting_numbers__begin_anew_some_day) {
+TEST_F(CircuitAgainTest, Setting_numbers__begin_anew_some_day) {
   start_barrier(core, *start, GateValue());
   receive_of_setting(UINT32_MAX - 1);
   receive_of_setting(1);
   receive_end(rounds_word(relay->setting, kNoEnd), kStranger, 1);
   EXPECT_EQ(start->state, BarrierState::kCompleted);
-  EXPECT_TRUE(relay->packets.empty());
+  EXPECT_TRUE(relay->rounds.packets.empty());
 }
 
 // A process may end as soon as its own barrier is over.
-TEST_F(BarrierAgainTest, Source_that_ends_before_it_answers__has_sent_what_counts) {
+TEST_F(CircuitAgainTest, Source_that_ends_before_it_answers__has_sent_what_counts) {
   receive_of_setting(kSetting - 1);
   receive_end(rounds_word(0, kNoEnd));
   start_barrier(core, *start, GateValue());
@@ -91,7 +92,7 @@ TEST_F(BarrierAgainTest, Source_that_ends_before_it_answers__has_sent_what_count
   EXPECT_EQ(start->state, BarrierState::kFailed);
 }
 
-TEST_F(BarrierAgainTest, Source_that_ends_in_a_former_circuit__has_sent_nothing_that_counts) {
+TEST_F(CircuitAgainTest, Source_that_ends_in_a_former_circuit__has_sent_nothing_that_counts) {
   receive_of_setting(kSetting);
   receive_end(rounds_word(0, kNoEnd), kStranger, kSetting + 1);
   start_barrier(core, *start, GateValue());
@@ -103,7 +104,7 @@ TEST_F(BarrierAgainTest, Source_that_ends_in_a_former_circuit__has_sent_nothing_
 }
 
 // Of what a killed process has sent, a part may be lost.
-TEST_F(BarrierAgainTest, Source_that_is_killed_before_it_tells_its_setting__has_sent_nothing_that_counts) {
+TEST_F(CircuitAgainTest, Source_that_is_killed_before_it_tells_its_setting__has_sent_nothing_that_counts) {
   receive_of_setting(kSetting);
   connect_through_stranger();
   receive_of_setting(kSetting);
@@ -115,9 +116,9 @@ TEST_F(BarrierAgainTest, Source_that_is_killed_before_it_tells_its_setting__has_
 
 // ---- Gates that leave their circuit
 
-class BarrierLeaveTest : public BarrierTest {};
+class CircuitLeaveTest : public BarrierTest {};
 
-TEST_F(BarrierLeaveTest, Gate_that_leaves__lets_its_target_ask_and_nobody_answers_that_no_more_comes) {
+TEST_F(CircuitLeaveTest, Gate_that_leaves__lets_its_target_ask_and_nobody_answers_that_no_more_comes) {
   connect_to_peer();
   configure_gate(core, *relay, {.remote_source = kStranger, .remote_target = kStranger + 256});
   EXPECT_EQ(next_sent().rounds_left, kAllRounds);
@@ -149,11 +150,11 @@ TEST_F(BarrierLeaveTest, Gate_that_leaves__lets_its_target_ask_and_nobody_answer
   EXPECT_EQ(refused(), 0u);
 }
 
-TEST_F(BarrierLeaveTest, Source_that_leaves__is_asked_and_what_it_has_sent_counts) {
+TEST_F(CircuitLeaveTest, Source_that_leaves__is_asked_and_what_it_has_sent_counts) {
   connect_through_stranger();
   receive_value(GateValue());
   receive_end(rounds_word(0, kNoEnd));
-  EXPECT_EQ(relay->whole_rounds, kAllRounds);
+  EXPECT_EQ(relay->rounds.whole, kAllRounds);
   wire.sent.clear();
   start_barrier(core, *start, GateValue());
   run();
@@ -168,7 +169,7 @@ TEST_F(BarrierLeaveTest, Source_that_leaves__is_asked_and_what_it_has_sent_count
   EXPECT_EQ(start->state, BarrierState::kFailed);
 }
 
-TEST_F(BarrierLeaveTest, Gate_that_leaves__ends_what_waits_for_its_signals_in_another_set) {
+TEST_F(CircuitLeaveTest, Gate_that_leaves__ends_what_waits_for_its_signals_in_another_set) {
   relay->set_id = relay->id;
   configure_gate(core, *start, {.local_source = relay->id, .local_target = relay->id});
   configure_gate(core, *relay, {.local_source = start->id, .remote_source = kStranger, .local_target = start->id});
@@ -179,9 +180,9 @@ TEST_F(BarrierLeaveTest, Gate_that_leaves__ends_what_waits_for_its_signals_in_an
   EXPECT_EQ(start->state, BarrierState::kFailed);
 }
 
-TEST_F(BarrierAgainTest, End_that_may_be_of_the_former_circuit__is_asked_for_and_not_taken) {
+TEST_F(CircuitAgainTest, End_that_may_be_of_the_former_circuit__is_asked_for_and_not_taken) {
   receive_end(0);
-  EXPECT_EQ(relay->whole_rounds, kAllRounds);
+  EXPECT_EQ(relay->rounds.whole, kAllRounds);
   EXPECT_EQ(told(), std::vector<std::uint64_t>{}) << "no barrier waits";
   start_barrier(core, *start, GateValue());
   run();
@@ -191,7 +192,7 @@ TEST_F(BarrierAgainTest, End_that_may_be_of_the_former_circuit__is_asked_for_and
   EXPECT_EQ(start->state, BarrierState::kRunning);
 }
 
-TEST_F(BarrierAgainTest, Answer__counts_if_it_is_to_this_setting) {
+TEST_F(CircuitAgainTest, Answer__counts_if_it_is_to_this_setting) {
   start_barrier(core, *start, GateValue());
   run();
   receive_end(rounds_word(former_setting, 0));
@@ -203,7 +204,7 @@ TEST_F(BarrierAgainTest, Answer__counts_if_it_is_to_this_setting) {
   EXPECT_EQ(refused(), 0u);
 }
 
-TEST_F(BarrierAgainTest, Source_whom_nobody_has_any_more__ends_the_barrier) {
+TEST_F(CircuitAgainTest, Source_whom_nobody_has_any_more__ends_the_barrier) {
   start_barrier(core, *start, GateValue());
   core.tofu->distrust_owner(kPeer);
   directory.result = FindResult::kNobody;
@@ -213,7 +214,7 @@ TEST_F(BarrierAgainTest, Source_whom_nobody_has_any_more__ends_the_barrier) {
   EXPECT_EQ(start->state, BarrierState::kFailed);
 }
 
-TEST_F(BarrierAgainTest, Gate_with_an_end__answers_its_target_and_no_other) {
+TEST_F(CircuitAgainTest, Gate_with_an_end__answers_its_target_and_no_other) {
   connect_to_peer();
   receive_end(rounds_word(kSetting, kWhatIsLeft), kStranger + 256);
   const std::uint64_t no_end = rounds_word(kSetting, kNoEnd);
@@ -227,7 +228,7 @@ TEST_F(BarrierAgainTest, Gate_with_an_end__answers_its_target_and_no_other) {
 }
 
 // Barriers start in another process, or at another gate of this one.
-TEST_F(BarrierAgainTest, Relay_gates_without_barriers_of_their_own__ask_when_they_are_asked) {
+TEST_F(CircuitAgainTest, Relay_gates_without_barriers_of_their_own__ask_when_they_are_asked) {
   configure_gate(core, *start, {});
   connect_to_peer();
   receive_end(0);
@@ -238,7 +239,7 @@ TEST_F(BarrierAgainTest, Relay_gates_without_barriers_of_their_own__ask_when_the
   EXPECT_EQ(told(), question());
 }
 
-TEST_F(BarrierAgainTest, Relay_gates_without_barriers_of_their_own__ask_when_a_value_comes) {
+TEST_F(CircuitAgainTest, Relay_gates_without_barriers_of_their_own__ask_when_a_value_comes) {
   configure_gate(core, *start, {});
   connect_to_peer();
   receive_value(GateValue());
@@ -249,7 +250,7 @@ TEST_F(BarrierAgainTest, Relay_gates_without_barriers_of_their_own__ask_when_a_v
   EXPECT_EQ(wire.sent.front().header.length, kLeastGateBytes);
 }
 
-TEST_F(BarrierAgainTest, Set_that_signals_to_one_that_waits__asks_too) {
+TEST_F(CircuitAgainTest, Set_that_signals_to_one_that_waits__asks_too) {
   relay->set_id = relay->id;
   start_barrier(core, *start, GateValue());
   run();
