@@ -66,13 +66,15 @@ std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid
 Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
     : node_(std::move(node)),
       core_(settings, node_->segment->id(), geteuid(), Counters(node_->segment->counters())),
-      doorbell_(node_->segment->doorbell(), node_->segment->node_guard()),
+      sleepers_(core_, node_->segment->doorbell(), node_->segment->node_guard()),
+      attendance_(&node_->segment->control().unattended),
+      timers_(settings.peer_check_ms),
       policy_(settings.spin_count, settings.sleep_after_us, stall_ns_of(settings)) {
   core_.wires = node_->wires();
   if (core_.wires.front() == node_->loopback.get()) own_wire_ = node_->loopback.get();
   core_.fabric = node_->to_other_nodes();
   if (node_->keeper() != nullptr && node_->keeper()->is_open()) core_.wires.push_back(core_.fabric);
-  has_due_times_ = node_->datagrams != nullptr;
+  sleepers_.expect_due_times(node_->datagrams != nullptr);
   core_.directory = node_->directory.get();
   core_.directory->when_ended = [this](ProcessId process, std::uint64_t life) {
     if (core_.fabric != nullptr) core_.fabric->other_nodes()->end_life(process, life);
@@ -88,7 +90,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   // In virtual time, because what is found takes some: see record_found.
   if (node_->recorder != nullptr || node_->checker != nullptr || node_->clock != nullptr)
     core_.observers = &node_->observers;
-  node_->root = {layout_stamp(), &core_, &application_calls_};
+  node_->root = {layout_stamp(), &core_, &attendance_.looks_word()};
   node_->segment->control().inspection_root.store(std::bit_cast<std::uint64_t>(&node_->root),
                                                   std::memory_order_relaxed);
 }
@@ -96,7 +98,9 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
 Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, World world)
     : in_place_(new InPlaceOfSegment),
       core_(settings, self, uid, Counters(in_place_->counters)),
-      doorbell_(in_place_->doorbell, NodeGuard::kFence),
+      sleepers_(core_, in_place_->doorbell, NodeGuard::kFence),
+      attendance_(nullptr),
+      timers_(settings.peer_check_ms),
       policy_(settings.spin_count, settings.sleep_after_us) {
   core_.wires = std::move(world.wires);
   core_.clock = world.clock;
@@ -116,11 +120,6 @@ NodeReach Engine::reach_of_further() {
 void Engine::leave_to_progress_thread() {
   const Duty duty(*this);
   if (progress_ != nullptr && policy_.is_sleeper(core_.now_ns())) progress_->stand_in();
-}
-
-void Engine::set_unattended_on_duty(bool unattended) {
-  unattended_ = unattended;
-  if (node_ != nullptr) node_->segment->control().unattended.store(unattended ? 1 : 0, std::memory_order_relaxed);
 }
 
 void Engine::show_endpoint_on_duty(std::uint32_t number, bool takes_messages) {

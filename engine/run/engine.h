@@ -11,9 +11,13 @@
 
 #include "engine/core/core.h"
 #include "engine/queue/cancellation.h"
+#include "engine/run/attendance.h"
 #include "engine/run/duty.h"
+#include "engine/run/loop.h"
 #include "engine/run/poll_policy.h"
 #include "engine/run/progress_thread.h"
+#include "engine/run/sleepers.h"
+#include "engine/run/timers.h"
 #include "engine/segment/doorbell.h"
 #include "engine/segment/process_segment.h"
 
@@ -112,6 +116,28 @@ class Engine {
     Duty(const Duty&) = delete;
     Duty& operator=(const Duty&) = delete;
     Core& core() const { return engine_.core_; }
+
+   private:
+    Engine& engine_;
+  };
+
+  /// The duty, held by a thread of the library, which runs the engine where no call of the application does. It never
+  /// becomes the favourite.
+  class GuestDuty {
+   public:
+    explicit GuestDuty(Engine& engine) : engine_(engine) { engine_.duty_.take_as_guest(); }
+    ~GuestDuty() { engine_.give_duty(); }
+    GuestDuty(const GuestDuty&) = delete;
+    GuestDuty& operator=(const GuestDuty&) = delete;
+    Core& core() const { return engine_.core_; }
+
+    /// Runs one cycle. @return things done
+    int run_cycle() const { return engine_.cycle_on_duty(); }
+    void run_all_cycles() const {
+      while (run_cycle() > 0) {
+      }
+    }
+    void look_after_timers() const { engine_.look_after_timers_on_duty(engine_.core_.now_ns()); }
 
    private:
     Engine& engine_;
@@ -248,15 +274,19 @@ class Engine {
   /// The same, but does not wait for a thread that has the duty and may never come back.
   void flush_until(std::uint64_t deadline_ns);
 
+  // What a thread of the library has to know that stands in for the application.
+  Sleepers& sleepers() { return sleepers_; }
+  Attendance& attendance() { return attendance_; }
+  /// Whether somebody else ran when a thread of this process yielded last. Any thread.
+  bool shares_core() const { return policy_.shares_core(); }
+
+  const Settings& settings() const { return core_.settings; }
   ProcessId self() const { return core_.self; }
   std::uint32_t uid() const { return core_.uid; }
 
   static constexpr std::uint64_t kLingerNs = 1'000'000'000;
 
  private:
-  friend class ProgressThread;
-  friend class VirtualNic;
-
   Engine(const Settings& settings, std::unique_ptr<EngineNode> node);
 
   class Signs;  ///< What the policy sees of this engine.
@@ -279,29 +309,18 @@ class Engine {
   int look_on_duty();
   bool look_once_on_duty(Rest* due);
   Rest rest_on_duty(IdleAdvice advice);
-  void set_unattended_on_duty(bool unattended);
   /// @param news  whoever listens has to hear of what was done
   void give_duty(bool news = false) {
-    const bool tell = core_.activity != told_activity_;
-    told_activity_ = core_.activity;
-    if (has_due_times_) [[unlikely]]
-      news = is_due_sooner_on_duty() || news;
+    const Sleepers::Wake due = sleepers_.judge_on_duty(news);
     duty_.give();
-    // Partner: sleep(). A thread that announced itself before this duty was given is seen here; one that announces
-    // later takes the duty once more before it sleeps, and sees what was done.
-    if (news || (tell && sleeping_threads_.load(std::memory_order_seq_cst) != 0)) [[unlikely]]
-      doorbell_.ring();
+    sleepers_.wake(due);
   }
-  std::uint64_t bound_sleep_on_duty(std::uint64_t longest_ns);
-  bool is_due_sooner_on_duty();
   void end_call() {
-    const bool listens = progress_ != nullptr && progress_->must_hear();
+    const bool listens = progress_ != nullptr && progress_->must_hear(core_);
     // Whoever sleeps has announced it before it last had the duty, so it is seen here.
-    const bool sleeps = sleeping_threads_.load(std::memory_order_relaxed) != 0;
-    give_duty(listens || (sleeps && leaves_work_on_duty()));
+    const bool sleeps = sleepers_.application_threads(std::memory_order_relaxed) != 0;
+    give_duty(listens || (sleeps && has_left_work_on_duty(core_)));
   }
-  /// Whether a call leaves behind what nobody rings for: packets to oneself, or operations that have fired.
-  bool leaves_work_on_duty() const { return !core_.fired.empty() || core_.wires.front()->has_packets(); }
   int cycle_on_duty();
   class ShownSleep;
   class CountedSleep;
@@ -359,19 +378,12 @@ class Engine {
   std::unique_ptr<InPlaceOfSegment> in_place_;  ///< In a simulation.
   Wire* own_wire_ = nullptr;                    ///< Packets to oneself; nullptr: not to be hurried. Constant.
   Core core_;
-  Doorbell doorbell_;
-  std::atomic<std::uint32_t> sleeping_threads_{0};   ///< Application threads asleep at the doorbell, or about to be.
-  std::atomic<std::uint64_t> application_calls_{0};  ///< Looks of application threads. Writer: duty.
+  Sleepers sleepers_;
+  Attendance attendance_;
   std::atomic<bool> aborted_{false};
-  bool unattended_ = false;           ///< On duty: what SegmentControlShared::unattended says.
-  std::uint64_t told_activity_ = 0;   ///< On duty: Core::activity that sleeping threads know of.
-  std::uint32_t cycles_ = 0;          ///< On duty: cycles run, mod 2^32.
-  std::uint64_t next_timers_ns_ = 0;  ///< On duty: when to look after the dead again.
-  std::uint64_t next_names_ns_ = 0;   ///< On duty: when to look whether the segment has its names.
-  bool has_due_times_ = false;        ///< A wire has next_due_ns.
-  std::uint64_t heard_due_ns_ = 0;    ///< On duty: whoever sleeps does so no longer than until then; UINT64_MAX: ever.
-  PollPolicy policy_;                 ///< On duty: of non-blocking calls.
-  bool pause_due_ = false;            ///< On duty: for take_pause_on_duty.
+  Timers timers_;
+  PollPolicy policy_;       ///< On duty: of non-blocking calls.
+  bool pause_due_ = false;  ///< On duty: for take_pause_on_duty.
   std::unique_ptr<ProgressThread> progress_;
 };
 

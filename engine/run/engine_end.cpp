@@ -71,7 +71,7 @@ void Engine::leave_other_nodes_on_duty() {
   core_.directory = nullptr;
   node_->directory.reset();
   core_.leave_other_nodes();
-  has_due_times_ = false;
+  sleepers_.expect_due_times(false);
   node_->captured_other_nodes.reset();
   node_->datagram_endpoint = nullptr;
   node_->datagrams.reset();

@@ -64,7 +64,7 @@ class Engine::Signs final : public PollSigns {
 /// there fails no call: what has not been done is due again in the next one.
 int Engine::cycle_on_duty() {
   const std::uint64_t seen_activity = core_.activity;
-  if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
+  if (timers_.wants_time()) look_after_timers_on_duty(core_.now_ns());
   int work = 0;
   endure([&] { work = run_cycle_on_duty(core_); });
   if (work == 0 && core_.activity != seen_activity) work = 1;
@@ -76,44 +76,20 @@ int Engine::cycle_on_duty() {
 
 /// An application thread looks for packets: runs a cycle.
 int Engine::look_on_duty() {
-  application_calls_.store(application_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  attendance_.note_look_on_duty();
   if (progress_ != nullptr) progress_->stand_back();
   policy_.note_look();
   const int work = cycle_on_duty();
   if (work == 0) return 0;
   core_.counters.add(Counter::kDutyByApplication);
-  if (unattended_) [[unlikely]]
-    set_unattended_on_duty(false);
+  attendance_.note_work_on_duty(true);
   return work;
 }
 
 void Engine::look_after_timers_on_duty(std::uint64_t now_ns) {
-  if (now_ns < next_timers_ns_) return;
-  next_timers_ns_ = now_ns + std::uint64_t{core_.settings.peer_check_ms} * 1'000'000;
+  if (!timers_.are_due(now_ns)) return;
   endure([&] { run_timers_on_duty(core_); });
-  if (node_ == nullptr || now_ns < next_names_ns_) return;
-  next_names_ns_ = now_ns + kNamesPauseNs;
-  look_after_names(*node_->segment);
-}
-
-/// @return how long the caller, who has announced it, may sleep so that the wires get what they need in time
-std::uint64_t Engine::bound_sleep_on_duty(std::uint64_t longest_ns) {
-  if (is_asking_on_duty(core_)) longest_ns = std::min(longest_ns, kAskPauseNs);
-  if (!has_due_times_) return longest_ns;
-  const std::uint64_t due_ns = next_due_on_duty(core_);
-  heard_due_ns_ = std::max(heard_due_ns_, due_ns);
-  if (due_ns == UINT64_MAX) return longest_ns;
-  const std::uint64_t now = core_.now_ns();
-  return std::min(longest_ns, due_ns > now ? due_ns - now : 0);
-}
-
-/// Whether some wire has to be looked at before those who sleep wake, so that they have to be rung. Then they sleep
-/// anew, until that time.
-bool Engine::is_due_sooner_on_duty() {
-  const std::uint64_t due_ns = next_due_on_duty(core_);
-  if (due_ns >= heard_due_ns_) return false;
-  heard_due_ns_ = due_ns;
-  return true;
+  if (node_ != nullptr && timers_.are_names_due(now_ns)) look_after_names(*node_->segment);
 }
 
 int Engine::step() {
@@ -123,7 +99,7 @@ int Engine::step() {
 
 void Engine::abort() {
   aborted_.store(true, std::memory_order_seq_cst);
-  doorbell_.ring();
+  sleepers_.doorbell().ring();
 }
 
 WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, OnSignal on_signal) {
@@ -381,19 +357,15 @@ class Engine::ShownSleep {
 /// A thread is counted among those that sleep, and is not any more also where a handler ends it there (pthread_exit).
 class Engine::CountedSleep {
  public:
-  explicit CountedSleep(Engine& engine) : engine_(engine) {
-    engine_.sleeping_threads_.fetch_add(1, std::memory_order_seq_cst);
-    seen = engine_.doorbell_.announce();
-  }
+  explicit CountedSleep(Engine& engine) : seen(engine.sleepers_.join()), engine_(engine) {}
   ~CountedSleep() {
-    engine_.doorbell_.withdraw();
-    engine_.sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);
+    engine_.sleepers_.leave();
     if (engine_.progress_ != nullptr) engine_.progress_->rearm();
   }
   CountedSleep(const CountedSleep&) = delete;
   CountedSleep& operator=(const CountedSleep&) = delete;
 
-  std::uint32_t seen = 0;  ///< What the doorbell said.
+  const std::uint32_t seen;  ///< What the doorbell said.
 
  private:
   Engine& engine_;
@@ -419,9 +391,9 @@ void Engine::sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, 
     const bool seen = endure([&] { found = has_work_on_duty(core_); });
     found = found || !seen || aborted || core_.activity != seen_activity;
     if (!found && needs_timers_on_duty(core_)) {
-      longest_ns = std::min(longest_ns, std::uint64_t{core_.settings.peer_check_ms} * 1'000'000);
+      longest_ns = std::min(longest_ns, timers_.check_ns());
     }
-    if (!found) longest_ns = bound_sleep_on_duty(longest_ns);
+    if (!found) longest_ns = sleepers_.bound_sleep_on_duty(longest_ns);
     if (!found) core_.counters.add(Counter::kSleeps);
     if (!found && core_.recorder() != nullptr) [[unlikely]]
       core_.recorder()->add_of_thread(Step::kSleep, 0);
@@ -429,7 +401,7 @@ void Engine::sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, 
     if (!found && sleeper != nullptr) longest_ns = std::min(longest_ns, show_sleep_on_duty(*sleeper, call));
   }
   const bool whole = longest_ns > static_cast<std::uint64_t>(kLongestSleepNs);
-  if (!found) doorbell_.wait(counted.seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd, signaled);
+  if (!found) sleepers_.doorbell().wait(counted.seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd, signaled);
   if (!found && core_.recorder() != nullptr) [[unlikely]]
     record_wake();
 }

@@ -30,6 +30,10 @@ bool needs_timers_on_duty(const Core& core);
 /// Whether a cycle would find something: for the thread that is about to sleep.
 bool has_work_on_duty(Core& core);
 
+/// Whether what was done leaves something behind that nobody rings for: packets to oneself, or operations that have
+/// fired.
+inline bool has_left_work_on_duty(const Core& core) { return !core.fired.empty() || core.wires.front()->has_packets(); }
+
 /// When a wire has to be looked at the latest, by the core's clock; UINT64_MAX: there is no need to.
 std::uint64_t next_due_on_duty(const Core& core);
 

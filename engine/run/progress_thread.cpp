@@ -80,7 +80,18 @@ void ask_for_short_turns() {
   syscall(SYS_sched_setattr, 0, &own, 0);
 }
 
+/// Nothing has come, and nobody looks. What a receive waits for may be held at its sender.
+int look_for_awaited_on_duty(Core& core) {
+  const auto& ni = core.interfaces[kFabricInterface];
+  bool found = false;
+  if (ni != nullptr) endure([&] { found = answer_if_awaited(core, *ni); });
+  return found ? 1 : 0;
+}
+
 }  // namespace
+
+ProgressThread::ProgressThread(Engine& engine)
+    : engine_(engine), sleepers_(engine.sleepers()), attendance_(engine.attendance()) {}
 
 std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine, std::size_t processes) {
   if (!has_other_threads()) make_room_far_up();  // As long as the process is alone.
@@ -121,7 +132,7 @@ void ProgressThread::ask_to_stop() {
   stopping_.store(true, std::memory_order_seq_cst);
   nudges_.fetch_add(1, std::memory_order_seq_cst);
   syscall(SYS_futex, &nudges_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
-  engine_.doorbell_.ring();
+  sleepers_.doorbell().ring();
 }
 
 bool ProgressThread::stop_until(std::uint64_t deadline_ns) {
@@ -144,9 +155,7 @@ void ProgressThread::wait_for_nudge(std::uint32_t seen, std::int64_t timeout_ns)
   syscall(SYS_futex, &nudges_, FUTEX_WAIT_PRIVATE, seen, timeout_ns < 0 ? nullptr : &timeout, nullptr, 0);
 }
 
-bool ProgressThread::application_is_away(std::uint64_t seen_calls) const {
-  return engine_.application_calls_.load(std::memory_order_relaxed) == seen_calls;
-}
+bool ProgressThread::application_is_away(std::uint64_t seen_calls) const { return attendance_.looks() == seen_calls; }
 
 void ProgressThread::run() {
   pthread_setname_np(pthread_self(), "portofu");
@@ -162,10 +171,10 @@ void ProgressThread::run() {
 
 /// @return true if no application thread has looked for anything for a guard period, or one has asked this thread in
 bool ProgressThread::watch() {
-  const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
+  const std::uint64_t calls = attendance_.looks();
   const std::uint32_t seen = nudges_.load(std::memory_order_acquire);
   if (stopping_.load(std::memory_order_acquire)) return false;
-  const std::int64_t guard_ns = std::int64_t{engine_.core_.settings.guard_period_us} * 1000;
+  const std::int64_t guard_ns = std::int64_t{engine_.settings().guard_period_us} * 1000;
   // Partner: stand_in, which asks first and nudges then.
   bool asked_in = asked_in_.exchange(false, std::memory_order_acq_rel);
   if (!asked_in) {
@@ -174,14 +183,14 @@ bool ProgressThread::watch() {
   }
   const bool away = asked_in || application_is_away(calls);
   // Where many processes share few cores, a look costs a turn of whoever works there.
-  const bool is_rare = !away && engine_.policy_.shares_core();
+  const bool is_rare = !away && engine_.shares_core();
   watch_ns_ = is_rare ? std::min(2 * std::max(guard_ns, watch_ns_), kLongestWatchNs) : 0;
   return away && !is_somebody_asleep();
 }
 
 /// Those that were lost while they slept are left out.
 bool ProgressThread::is_somebody_asleep() {
-  const std::uint32_t asleep = engine_.sleeping_threads_.load(std::memory_order_seq_cst);
+  const std::uint32_t asleep = sleepers_.application_threads(std::memory_order_seq_cst);
   lost_sleepers_ = std::min(lost_sleepers_, asleep);
   return asleep > lost_sleepers_;
 }
@@ -194,12 +203,12 @@ void ProgressThread::park() {
     // consistent.
     parked_.store(true, std::memory_order_seq_cst);
     if (!is_somebody_asleep()) break;
-    const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
+    const std::uint64_t calls = attendance_.looks();
     wait_for_nudge(seen, kLongestParkNs);
     // Each of them looks once a second. So these have ended where they slept, past the destructors that take them back,
     // or are stopped.
     if (nudges_.load(std::memory_order_acquire) == seen && application_is_away(calls))
-      lost_sleepers_ = engine_.sleeping_threads_.load(std::memory_order_relaxed);
+      lost_sleepers_ = sleepers_.application_threads(std::memory_order_relaxed);
   }
   parked_.store(false, std::memory_order_relaxed);
 }
@@ -218,66 +227,67 @@ void ProgressThread::rearm() {
 
 void ProgressThread::stop_listening() {
   listening_.store(false, std::memory_order_relaxed);
-  engine_.doorbell_.ring();
+  sleepers_.doorbell().ring();
 }
 
-bool ProgressThread::is_news_on_duty() const {
-  if (engine_.core_.waiting_peers.size() > listening_waiting_) return true;
-  if (is_asking_on_duty(engine_.core_) && !listening_asking_) return true;
-  if (engine_.leaves_work_on_duty()) return true;
-  const auto& ni = engine_.core_.interfaces[kFabricInterface];
+bool ProgressThread::is_news_on_duty(const Core& core) const {
+  if (core.waiting_peers.size() > listening_waiting_) return true;
+  if (is_asking_on_duty(core) && !listening_asking_) return true;
+  if (has_left_work_on_duty(core)) return true;
+  const auto& ni = core.interfaces[kFabricInterface];
   if (ni != nullptr && !ni->late_answers.empty()) return true;  // A receive may wait for what is held.
-  return listening_long_ && needs_timers_on_duty(engine_.core_);
-}
-
-/// On duty: nothing has come, and nobody looks. What a receive waits for may be held at its sender.
-int ProgressThread::look_for_awaited_on_duty() {
-  const auto& ni = engine_.core_.interfaces[kFabricInterface];
-  bool found = false;
-  if (ni != nullptr) endure([&] { found = answer_if_awaited(engine_.core_, *ni); });
-  return found ? 1 : 0;
+  return listening_long_ && needs_timers_on_duty(core);
 }
 
 /// Runs the loop for an application that is away, until it looks for something itself.
 void ProgressThread::serve() {
-  const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
+  const std::uint64_t calls = attendance_.looks();
   while (!stopping_.load(std::memory_order_acquire) && application_is_away(calls)) {
-    engine_.duty_.take_as_guest();
-    int work = engine_.cycle_on_duty();
-    if (work == 0) work = look_for_awaited_on_duty();
-    engine_.look_after_timers_on_duty(engine_.core_.now_ns());
-    if (work > 0) engine_.core_.counters.add(Counter::kDutyByProgress);
-    if (work > 0 && !engine_.unattended_) engine_.set_unattended_on_duty(true);
-    engine_.give_duty();
-    if (work == 0) listen(calls);
+    if (serve_once() == 0) listen(calls);
   }
   listening_.store(false, std::memory_order_relaxed);
 }
 
+/// @return things done
+int ProgressThread::serve_once() {
+  const Engine::GuestDuty duty(engine_);
+  int work = duty.run_cycle();
+  if (work == 0) work = look_for_awaited_on_duty(duty.core());
+  duty.look_after_timers();
+  if (work == 0) return 0;
+  duty.core().counters.add(Counter::kDutyByProgress);
+  attendance_.note_work_on_duty(false);
+  return work;
+}
+
 /// Sleeps at the doorbell until there is something to do or the application looks itself.
 void ProgressThread::listen(std::uint64_t seen_calls) {
-  const std::uint32_t seen = engine_.doorbell_.announce();
-  // Set on duty, so that an application thread that takes the duty later sees it, and rings if there is news.
-  engine_.duty_.take_as_guest();
-  listening_.store(true, std::memory_order_relaxed);
-  engine_.core_.polled.note_next();
-  const bool busy = has_work_on_duty(engine_.core_) || !application_is_away(seen_calls);
-  const bool timers = needs_timers_on_duty(engine_.core_);
-  listening_long_ = quiet_ && !timers;
-  listening_waiting_ = engine_.core_.waiting_peers.size();
-  listening_asking_ = is_asking_on_duty(engine_.core_);
-  const bool asking = listening_asking_;
-  const int fd = wait_fd_on_duty(engine_.core_);
-  const std::uint64_t check_ns = std::uint64_t{engine_.core_.settings.peer_check_ms} * 1'000'000;
-  const auto longest_ns = static_cast<std::uint64_t>(kLongestSleepNs);
-  const std::uint64_t sleep_ns = engine_.bound_sleep_on_duty(timers || !quiet_ ? check_ns : longest_ns);
-  engine_.give_duty();
-  if (!busy && !stopping_.load(std::memory_order_acquire)) {
-    quiet_ = !engine_.doorbell_.wait(seen, static_cast<std::int64_t>(sleep_ns), fd) && !asking;
+  const std::uint32_t seen = sleepers_.doorbell().announce();
+  const Listening how = begin_to_listen(seen_calls);
+  if (!how.finds_work && !stopping_.load(std::memory_order_acquire)) {
+    quiet_ = !sleepers_.doorbell().wait(seen, how.longest_ns, how.fd) && !how.is_asking;
   }
   listening_.store(false, std::memory_order_relaxed);
-  engine_.doorbell_.withdraw();
+  sleepers_.doorbell().withdraw();
   if (quiet_ && is_left_alone()) stopping_.store(true, std::memory_order_relaxed);
+}
+
+/// On duty, so that an application thread that takes the duty later sees it, and rings if there is news.
+ProgressThread::Listening ProgressThread::begin_to_listen(std::uint64_t seen_calls) {
+  const Engine::GuestDuty duty(engine_);
+  Core& core = duty.core();
+  listening_.store(true, std::memory_order_relaxed);
+  core.polled.note_next();
+  const bool finds_work = has_work_on_duty(core) || !application_is_away(seen_calls);
+  const bool timers = needs_timers_on_duty(core);
+  listening_long_ = quiet_ && !timers;
+  listening_waiting_ = core.waiting_peers.size();
+  listening_asking_ = is_asking_on_duty(core);
+  const int fd = wait_fd_on_duty(core);
+  const std::uint64_t check_ns = std::uint64_t{core.settings.peer_check_ms} * 1'000'000;
+  const auto longest_ns = static_cast<std::uint64_t>(kLongestSleepNs);
+  const std::uint64_t sleep_ns = sleepers_.bound_sleep_on_duty(timers || !quiet_ ? check_ns : longest_ns);
+  return {finds_work, listening_asking_, fd, static_cast<std::int64_t>(sleep_ns)};
 }
 
 }  // namespace portofu

@@ -22,7 +22,10 @@
 
 namespace portofu {
 
+class Attendance;
 class Engine;
+class Sleepers;
+struct Core;
 
 class ProgressThread {
  public:
@@ -51,21 +54,29 @@ class ProgressThread {
 
   /// On duty, after a call that may have left something: whether this thread, which listens, must hear of it. Then ring
   /// the own doorbell when the duty is given. One load while nobody listens.
-  bool must_hear() const { return listening_.load(std::memory_order_relaxed) && is_news_on_duty(); }
+  bool must_hear(const Core& core) const { return listening_.load(std::memory_order_relaxed) && is_news_on_duty(core); }
 
   /// An application thread sleeps no longer at the doorbell.
   void rearm();
 
  private:
-  explicit ProgressThread(Engine& engine) : engine_(engine) {}
+  explicit ProgressThread(Engine& engine);
   void run();
   bool watch();
   void park();
   void serve();
-  int look_for_awaited_on_duty();
+  int serve_once();
   void listen(std::uint64_t seen_calls);
+  /// How it is to listen.
+  struct Listening {
+    bool finds_work;  ///< Not at all.
+    bool is_asking;   ///< Nodes are being asked, so it is not quiet.
+    int fd;           ///< Beside the doorbell; -1: nothing.
+    std::int64_t longest_ns;
+  };
+  Listening begin_to_listen(std::uint64_t seen_calls);
   void stop_listening();
-  bool is_news_on_duty() const;
+  bool is_news_on_duty(const Core& core) const;
   void ask_to_stop();
   void part();
   bool is_left_alone() const;
@@ -74,6 +85,8 @@ class ProgressThread {
   bool application_is_away(std::uint64_t seen_calls) const;
 
   Engine& engine_;
+  Sleepers& sleepers_;                    ///< Of the engine.
+  Attendance& attendance_;                ///< Of the engine.
   std::atomic<std::uint32_t> nudges_{0};  ///< Futex word: raised by rearm, stand_in and the destructor.
   std::atomic<bool> asked_in_{false};     ///< Writer: stand_in sets it, this thread clears it when it watches.
   std::atomic<bool> stopping_{false};     ///< Writer: destructor, and this thread if it is left alone.
@@ -84,7 +97,7 @@ class ProgressThread {
   bool listening_asking_ = false;         ///< On duty: nodes were being asked when it began to listen.
   std::int64_t watch_ns_ = 0;             ///< This thread: time until the next look, if the guard period is not longer.
   bool quiet_ = false;                    ///< This thread: nothing happened while it last listened.
-  std::uint32_t lost_sleepers_ = 0;       ///< This thread: of Engine::sleeping_threads_, who does not come back.
+  std::uint32_t lost_sleepers_ = 0;       ///< This thread: of Sleepers, who does not come back.
   std::atomic<bool> parked_{false};       ///< Writer: this thread. Reader: rearm.
   std::thread thread_;
 };

@@ -13,8 +13,8 @@
 #include "engine/mailbox/outbox.h"
 #include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
+#include "engine/queue/clock.h"
 #include "engine/queue/no_signals.h"
-#include "engine/run/engine.h"
 #include "engine/run/loop.h"
 #include "engine/run/process_threads.h"
 #include "engine/run/wait_limits.h"
@@ -112,10 +112,9 @@ void VirtualNic::run() {
   while (!stopping_.load(std::memory_order_acquire)) {
     VirtualDelivery delivery{};
     if (clock_.wait_for_delivery(&delivery, has_unsent ? kTryAgainNs : kTimersNs)) take(delivery);
-    engine_.duty_.take_as_guest();
+    const Engine::GuestDuty duty(engine_);
     has_unsent = send_waiting_on_duty();
-    engine_.look_after_timers_on_duty(engine_.core_.now_ns());
-    engine_.give_duty();
+    duty.look_after_timers();
   }
 }
 
@@ -125,16 +124,17 @@ bool VirtualNic::send_waiting_on_duty() {
   return own_.has_unsent() || others_.has_unsent();
 }
 
-/// Waits, in real time, until all packets of the message are here. @return on duty: they are; else not on duty
-bool VirtualNic::await(VirtualWire& wire, const VirtualDelivery& delivery) {
+/// Waits, in real time, until all packets of the message are here.
+/// @param duty  taken if they are
+void VirtualNic::await(VirtualWire& wire, const VirtualDelivery& delivery, std::optional<Engine::GuestDuty>& duty) {
   const ProcessId source{delivery.source_nid, delivery.source_pid};
   for (;;) {
     const bool is_last_look = stopping_.load(std::memory_order_acquire) || clock_.has_sender_gone(delivery);
-    engine_.duty_.take_as_guest();
-    if (wire.has_arrived(source, delivery.number)) return true;
+    duty.emplace(engine_);
+    if (wire.has_arrived(source, delivery.number)) return;
     send_waiting_on_duty();
-    engine_.give_duty();
-    if (is_last_look) return false;
+    duty.reset();
+    if (is_last_look) return;
     const timespec pause{0, kTryAgainNs};
     nanosleep(&pause, nullptr);
   }
@@ -142,35 +142,36 @@ bool VirtualNic::await(VirtualWire& wire, const VirtualDelivery& delivery) {
 
 /// A message of our own has left its interface.
 void VirtualNic::take_departure(const VirtualDelivery& delivery) {
-  engine_.duty_.take_as_guest();
-  clock_.enter_nic(delivery, static_cast<std::uint8_t>(delivery.type));
-  finish_departed(engine_.core_, delivery.departure);
-  while (engine_.cycle_on_duty() > 0) {
+  {
+    const Engine::GuestDuty duty(engine_);
+    clock_.enter_nic(delivery, static_cast<std::uint8_t>(delivery.type));
+    finish_departed(duty.core(), delivery.departure);
+    duty.run_all_cycles();
+    clock_.leave_nic();
   }
-  clock_.leave_nic();
-  engine_.give_duty();
   clock_.delivered();
 }
 
 /// A process has left virtual time, and perhaps ends just now: it is looked for until it is gone.
 void VirtualNic::take_loss(const VirtualDelivery& delivery) {
   const ProcessId gone{delivery.source_nid, delivery.source_pid};
-  const std::uint64_t began_ns = engine_.core_.now_ns();
+  const std::uint64_t began_ns = monotonic_ns();
   while (!stopping_.load(std::memory_order_acquire)) {
-    engine_.duty_.take_as_guest();
-    clock_.enter_nic(delivery, 0);
-    run_timers_on_duty(engine_.core_);
-    while (engine_.cycle_on_duty() > 0) {
-    }
-    clock_.leave_nic();
-    const bool is_known = engine_.core_.peer(gone).state != PeerState::kConnected;
-    const bool is_over = is_known || engine_.core_.now_ns() - began_ns > kMostOfLossNs;
-    engine_.give_duty();
-    if (is_over) break;
+    if (lose(delivery, gone) || monotonic_ns() - began_ns > kMostOfLossNs) break;
     const timespec pause{0, kTryAgainNs};
     nanosleep(&pause, nullptr);
   }
   clock_.delivered();
+}
+
+/// @return whether the process is known to be gone
+bool VirtualNic::lose(const VirtualDelivery& delivery, ProcessId gone) {
+  const Engine::GuestDuty duty(engine_);
+  clock_.enter_nic(delivery, 0);
+  run_timers_on_duty(duty.core());
+  duty.run_all_cycles();
+  clock_.leave_nic();
+  return duty.core().peer(gone).state != PeerState::kConnected;
 }
 
 void VirtualNic::take(const VirtualDelivery& delivery) {
@@ -178,14 +179,15 @@ void VirtualNic::take(const VirtualDelivery& delivery) {
   if (delivery.departure != 0) return take_departure(delivery);
   const ProcessId source{delivery.source_nid, delivery.source_pid};
   VirtualWire& wire = source == engine_.self() ? own_ : others_;
-  if (await(wire, delivery)) {
+  std::optional<Engine::GuestDuty> duty;
+  await(wire, delivery, duty);
+  if (duty) {
     const PacketType type = wire.show(source, delivery.number);
     clock_.enter_nic(delivery, static_cast<std::uint8_t>(type));
-    while (engine_.cycle_on_duty() > 0) {
-    }
+    duty->run_all_cycles();
     wire.hide();
     clock_.leave_nic();
-    engine_.give_duty();
+    duty.reset();
   }
   clock_.delivered();
 }

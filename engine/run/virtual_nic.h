@@ -6,15 +6,15 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 
+#include "engine/run/engine.h"
 #include "engine/run/program_time.h"
 #include "engine/wire/sim/virtual_clock.h"
 #include "engine/wire/sim/virtual_wire.h"
 
 namespace portofu {
-
-class Engine;
 
 class VirtualNic {
  public:
@@ -35,7 +35,8 @@ class VirtualNic {
   void take(const VirtualDelivery& delivery);
   void take_departure(const VirtualDelivery& delivery);
   void take_loss(const VirtualDelivery& delivery);
-  bool await(VirtualWire& wire, const VirtualDelivery& delivery);
+  bool lose(const VirtualDelivery& delivery, ProcessId gone);
+  void await(VirtualWire& wire, const VirtualDelivery& delivery, std::optional<Engine::GuestDuty>& duty);
   bool send_waiting_on_duty();
 
   Engine& engine_;

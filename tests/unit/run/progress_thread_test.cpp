@@ -156,9 +156,9 @@ TEST_F(ProgressThreadTest, News__is_what_a_call_leaves_while_the_thread_listens)
   bool heard_of_nothing = false;
   const auto hears = [&] {
     const Engine::Duty duty(*engine);
-    heard_of_nothing = heard_of_nothing || progress->must_hear();
+    heard_of_nothing = heard_of_nothing || progress->must_hear(duty.core());
     loopback.arrive(packet_of(kSelf));
-    const bool hears_of_packet = progress->must_hear();
+    const bool hears_of_packet = progress->must_hear(duty.core());
     Packet packet;
     EXPECT_TRUE(loopback.peek(packet));
     loopback.release();
@@ -174,9 +174,9 @@ TEST_F(ProgressThreadTest, Application_that_looks__need_not_ring) {
   const auto stands_back = [&] {
     const Engine::Duty duty(*engine);
     loopback.arrive(packet_of(kSelf));
-    const bool listened = progress->must_hear();
+    const bool listened = progress->must_hear(duty.core());
     if (listened) progress->stand_back();
-    if (listened) must_ring_still = progress->must_hear();
+    if (listened) must_ring_still = progress->must_hear(duty.core());
     Packet packet;
     EXPECT_TRUE(loopback.peek(packet));
     loopback.release();

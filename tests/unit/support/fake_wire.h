@@ -63,6 +63,7 @@ class FakeWire final : public Wire,
   MappedRegion published{.bytes = UINT64_MAX, .writable = true, .user = kUidAny, .sequence = &kNeverChanges};
   bool looks_rarely = false;               ///< peek finds nothing until has_packets was asked.
   bool lends = false;                      ///< Whether payloads may stay in the engine's memory.
+  std::uint64_t due_ns = UINT64_MAX;       ///< For next_due_ns.
   std::uint64_t taken_packets = 0;         ///< Packets that all peers are done with, for has_taken.
   std::uint64_t shares_from = UINT64_MAX;  ///< For shares_from_bytes.
   bool helps = false;                      ///< The next `help` finds something to do.
@@ -156,7 +157,7 @@ class FakeWire final : public Wire,
   void end_life(ProcessId, std::uint64_t) override {}
   void ask_anew(ProcessId) override { ++ask_anew_count; }
   int wait_fd() const override { return -1; }
-  std::uint64_t next_due_ns() const override { return UINT64_MAX; }
+  std::uint64_t next_due_ns() const override { return due_ns; }
   bool has_delivered() const override { return true; }
 
   bool leads_to_name(Link& link) override {
