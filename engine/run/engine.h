@@ -311,7 +311,7 @@ class Engine {
   Rest rest_on_duty(IdleAdvice advice);
   /// @param news  whoever listens has to hear of what was done
   void give_duty(bool news = false) {
-    const Sleepers::Wake due = sleepers_.judge_on_duty(news);
+    const Sleepers::Wake due = sleepers_.judge_on_duty(core_.activity, news);
     duty_.give();
     sleepers_.wake(due);
   }

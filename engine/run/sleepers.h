@@ -35,10 +35,12 @@ class Sleepers {
     bool application;  ///< If threads of it sleep.
   };
 
-  /// Right before the duty is given. @param news  whoever listens has to hear of what was done
-  Wake judge_on_duty(bool news) {
-    const bool tell = core_.activity != told_activity_;
-    told_activity_ = core_.activity;
+  /// Right before the duty is given.
+  /// @param activity  Core::activity
+  /// @param news      whoever listens has to hear of what was done
+  Wake judge_on_duty(std::uint64_t activity, bool news) {
+    const bool tell = activity != told_activity_;
+    told_activity_ = activity;
     if (has_due_times_) [[unlikely]]
       news = is_due_sooner_on_duty() || news;
     return {news, tell};

@@ -13,7 +13,7 @@ class SleepersTest : public CoreTest {
   /// How often the bell rings when the duty is given.
   std::uint32_t rings(bool news = false) {
     const std::uint32_t before = shared.bell.load();
-    sleepers.wake(sleepers.judge_on_duty(news));
+    sleepers.wake(sleepers.judge_on_duty(core.activity, news));
     return shared.bell.load() - before;
   }
 
