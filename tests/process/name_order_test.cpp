@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "tests/process/child_process.h"

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <deque>
 #include <random>
+#include <tuple>
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"

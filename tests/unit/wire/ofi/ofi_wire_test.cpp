@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <optional>
 
 #include "tests/process/child_process.h"
 #include "tests/unit/wire/ofi/ofi_pair.h"

@@ -10,6 +10,12 @@
 #include <optional>
 #include <vector>
 
+#include "engine/topology/process_id.h"
+#include "engine/wire/header.h"
+#include "engine/wire/sim/sim_medium.h"
+#include "engine/wire/sim/sim_wire.h"
+#include "engine/wire/wire.h"
+
 namespace portofu::sim_traffic {
 
 /// Two processes of one node, and a network in which every mechanism is on.
