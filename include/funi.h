@@ -172,7 +172,8 @@ FUNI_API int funi_write(funi_t ni, funi_register_t which, uint32_t value);
 /// @return as funi_write; FUNI_ERR_BUSY for GID and TICKET without CTXR1
 FUNI_API int funi_write_privileged(funi_t ni, funi_register_t which, uint32_t value);
 
-/// Sleeps until a packet or an acknowledgement arrives, and lets the interface work.
+/// Sleeps until a packet or an acknowledgement arrives, and lets the interface work. Returns at once if a register that
+/// was read since the last funi_wait has another value by now, since each call may take in what has arrived.
 /// @param timeout_ms  at most so long; 0 looks once
 /// @return as funi_read; FUNI_ERR_TIMEOUT if nothing has arrived
 FUNI_API int funi_wait(funi_t ni, uint32_t timeout_ms);

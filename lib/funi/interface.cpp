@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <utility>
 
 using namespace portofu::funi;
 
@@ -71,23 +72,30 @@ std::uint32_t* funi_interface::queue_register(funi_register_t which) {
   return is_one_of(which, FUNI_RPSQ_HD) ? &queue.head : &queue.tail;
 }
 
+std::uint32_t funi_interface::value_of(funi_register_t which) {
+  switch (which) {
+    case FUNI_CNTL: return control();
+    case FUNI_QMASK: return mask_;
+    case FUNI_GID: return group_;
+    case FUNI_TICKET: return cache_.ticket();
+    default: return *queue_register(which);
+  }
+}
+
 int funi_interface::read(funi_register_t which, std::uint32_t* value) {
   if (static_cast<unsigned>(which) >= FUNI_REGISTERS || value == nullptr) return FUNI_ERR_ARGUMENT;
   ++(which == FUNI_RPRQ_HD || which == FUNI_RQRQ_HD ? counts_.cached_reads : counts_.register_reads);
   work();
-  switch (which) {
-    case FUNI_CNTL: *value = control(); break;
-    case FUNI_QMASK: *value = mask_; break;
-    case FUNI_GID: *value = group_; break;
-    case FUNI_TICKET: *value = cache_.ticket(); break;
-    default: *value = *queue_register(which);
-  }
+  *value = value_of(which);
+  read_values_[which] = *value;
+  was_read_ |= 1u << which;
   return fault_code();
 }
 
 int funi_interface::write(funi_register_t which, std::uint32_t value, bool privileged) {
   if (static_cast<unsigned>(which) >= FUNI_REGISTERS) return FUNI_ERR_ARGUMENT;
   ++counts_.register_writes;
+  was_read_ &= ~(1u << which);
   work();
   int error = FUNI_SUCCESS;
   if (which == FUNI_CNTL) {
@@ -228,8 +236,20 @@ bool funi_interface::work(std::uint32_t timeout_ms) {
   return any;
 }
 
+/// Each register that is read may take in what changes another one, which was read before. Whoever sleeps then would
+/// sleep over it.
+bool funi_interface::has_changed_since_read() {
+  std::uint32_t left = std::exchange(was_read_, 0);
+  for (; left != 0; left &= left - 1) {
+    const auto which = static_cast<funi_register_t>(std::countr_zero(left));
+    if (value_of(which) != read_values_[which]) return true;
+  }
+  return false;
+}
+
 int funi_interface::wait(std::uint32_t timeout_ms) {
-  bool any = work();
+  const bool has_changed = has_changed_since_read();
+  bool any = work() || has_changed;
   if (fault_code() != FUNI_SUCCESS) return fault_code();
   if (!any && timeout_ms != 0) any = work(timeout_ms);
   if (fault_code() != FUNI_SUCCESS) return fault_code();

@@ -53,6 +53,8 @@ struct funi_interface {
   // interface.cpp: registers
   std::uint32_t control() const;
   std::uint32_t* queue_register(funi_register_t which);
+  std::uint32_t value_of(funi_register_t which);
+  bool has_changed_since_read();
   int write_control(std::uint32_t value, bool privileged);
   int write_system(funi_register_t which, std::uint32_t value);
   int write_base(funi_register_t which, std::uint32_t value);
@@ -92,6 +94,8 @@ struct funi_interface {
   std::uint32_t largest_queue_ = 0;
   funi_fault_t fault_{};
   funi_counts_t counts_{};
+  std::array<std::uint32_t, FUNI_REGISTERS> read_values_{};  ///< What the program was told last.
+  std::uint32_t was_read_ = 0;  ///< By register, since the program has waited last, or has written it.
   portofu::funi::Job job_;
   portofu::funi::Port port_;  ///< Last: its end comes first, and the network leaves the memory of the others alone.
 };

@@ -167,3 +167,19 @@ TEST(FuniQueues, Section3__packets_go_round_the_queues_many_times) {
     self.barrier();
   });
 }
+
+// Each call may take in what has arrived, also for another queue. Whoever has looked at both, and found nothing, must
+// not sleep over that.
+TEST(FuniQueues, Section3_2_3__a_wait_ends_if_a_queue_that_was_looked_at_has_changed) {
+  run_processes(1, [](Process& self) {
+    Node node(self, kSlots);
+    constexpr std::uint32_t kLongMs = 3000;
+    EXPECT_FALSE(node.try_receive(Class::kReply).has_value());
+    EXPECT_TRUE(node.try_send(Class::kReply, FUNI_HEADER(5, 1, 0), {4711}));
+    while (node.counts().delivered[0] == 0 || !node.is_all_accepted()) EXPECT_EQ(node.read(FUNI_RQRQ_HD), 0u);
+    EXPECT_FUNI(funi_wait(node, kLongMs), FUNI_SUCCESS) << "the head of the replies is another one";
+    EXPECT_EQ(node.receive(Class::kReply).words, Words{4711});
+    EXPECT_FALSE(node.try_receive(Class::kReply).has_value());
+    EXPECT_FUNI(funi_wait(node, 1), FUNI_ERR_TIMEOUT) << "nothing has changed";
+  });
+}
