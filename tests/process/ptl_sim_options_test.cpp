@@ -50,6 +50,20 @@ TEST(PtlSimOptions, Outputs__may_go_nowhere) {
   EXPECT_TRUE(contains(launcher.output(), "no rank has used the library")) << launcher.output();
 }
 
+/// Threads of OpenMP that look for work take cores from the rank that has its turn.
+TEST(PtlSimOptions, OpenMP__sleeps_unless_the_user_says_otherwise) {
+  const auto policy = [](const std::string& said, const std::string& compute) {
+    const std::string sim = PORTOFU_PTL_SIM " --nodes 1 --compute ";
+    const Words words{"/bin/sh", "-c", said + sim + compute + " sh -c 'echo policy=$OMP_WAIT_POLICY.'"};
+    Launcher launcher(words);
+    EXPECT_EQ(launcher.wait_status(), 125) << "no rank has used the library";
+    return launcher.output();
+  };
+  EXPECT_TRUE(contains(policy("unset OMP_WAIT_POLICY; ", "none"), "policy=passive."));
+  EXPECT_TRUE(contains(policy("OMP_WAIT_POLICY=active ", "fixed=10"), "policy=active."));
+  EXPECT_TRUE(contains(policy("unset OMP_WAIT_POLICY; ", "cpu"), "policy=.")) << "waiting for them counts there";
+}
+
 }  // namespace
 }  // namespace portofu
 

@@ -70,6 +70,7 @@ const portofu::tools::ManPage kPage{
         "                                        of the machine\n"
         "    LD_PRELOAD                          libportofu_clock.so before all else; not with --real-clocks\n"
         "    OMPI_MCA_*                          with --launcher: mpirun lets ranks share cores, and binds none\n"
+        "    OMP_WAIT_POLICY=passive             unless it is set, or --compute is cpu\n"
         "    PORTOFU_DIRECT, PORTOFU_HEAP_MIB, PORTOFU_PROGRESS_THREAD, PORTOFU_FABRIC: 0, so that all\n"
         "    that ranks do to each other is a message\n"
         "\n"
@@ -306,6 +307,7 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
   const SharedTime time(setup->order.rank_count, setup->costs);
   if (!time.is_open()) return fail(time.why());
   set_environment(time.path(), wanted.per_node, wanted.shape, setup->machine);
+  if (setup->costs.compute != portofu::VirtualCompute::kCpu) let_openmp_sleep();
   portofu::sim::Network network(setup->machine, std::move(setup->layout));
   Coordinator coordinator(setup->order, time, network);
   const std::string program = program_name(job);

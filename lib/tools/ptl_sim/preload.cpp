@@ -23,4 +23,6 @@ void let_mpirun_share_cores() {
   setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);
 }
 
+void let_openmp_sleep() { setenv("OMP_WAIT_POLICY", "passive", 0); }
+
 }  // namespace portofu::tools
