@@ -51,8 +51,11 @@ constexpr std::uint32_t kReadsOfTurn = 256;
 /// third one for a ninth, and so on: together they wait no longer than twice as long as the first, however many there
 /// are.
 constexpr std::uint64_t kPartOfLook = 8;
-/// After so many looks since the last read the clock is not watched.
+/// After so many looks since the last read the clock is not watched, unless it has turned out that it was.
 constexpr std::uint32_t kLooksOfRead = 64;
+/// What is learned of that, at most. So many looks since a read wait for no longer than this: it may be read again.
+constexpr std::uint32_t kMostLooksOfRead = 4096;
+constexpr std::uint64_t kLongestOfReadPs = 20'000'000;
 /// The longest that one waits for while somebody may still send something: so long as others have sent, and until it
 /// has looked so often in a row, because it may look a number of times, and then go on and send.
 constexpr std::uint64_t kLongestLookPs = 1'000'000'000;
@@ -217,6 +220,7 @@ void VirtualClock::catch_up(VirtualSpent what) {
 /// The program has not waited by its looks, it seems: it goes on, and nothing has come. The next such looks cost no
 /// more than their own time.
 void VirtualClock::go_on() {
+  looks_of_read_ = 0;
   if (empty_looks_ <= kMostLearnedLooks && !watches_clock_) short_looks_ = std::max(short_looks_, empty_looks_);
   end_streaks();
 }
@@ -298,9 +302,23 @@ void VirtualClock::note_look() {
   if (reads_ != 0) {
     if (std::exchange(reads_of_look_, reads_) < reads_) streak_from_ps_ = clock_ps_;
     reads_ = 0;
-    looks_of_read_ = 0;
+    looks_of_read_ = 1;
+    paid_looks_ = 0;
+  } else if (looks_of_read_ != 0 && looks_of_read_ <= kMostLooksOfRead) {
+    ++looks_of_read_;
   }
-  if (watches_clock_ && ++looks_of_read_ > kLooksOfRead) end_streaks();
+  if (watches_clock_ && looks_of_read_ > std::max(kLooksOfRead, looks_between_reads_)) end_streaks();
+}
+
+/// It will read the clock after a known number of looks, so it looks as often as it has since the last read, all at
+/// once.
+void VirtualClock::look_ahead() {
+  const std::uint32_t looks = std::min(looks_of_read_, looks_between_reads_ - looks_of_read_);
+  const std::uint64_t until = std::min(clock_ps_ + looks * empty_poll_ps_, kLatestPs);
+  give_turn(VirtualState::kPolling, until);
+  paid_looks_ = clock_ps_ < until ? 0 : looks;
+  if (clock_ps_ < until) end_streaks();
+  end_own_work();
 }
 
 void VirtualClock::pass() {
@@ -313,8 +331,15 @@ void VirtualClock::pass() {
     return;
   }
   if (empty_looks_ == 0) streak_from_ps_ = clock_ps_;
-  spend(VirtualSpent::kLook, empty_poll_ps_, true);
-  if (++empty_looks_ <= short_looks_) {
+  const bool is_before_read = looks_of_read_ > 1 && looks_of_read_ <= looks_between_reads_;
+  const bool is_paid = is_before_read && paid_looks_ != 0 && has_turn();
+  spend(VirtualSpent::kLook, is_paid ? 0 : empty_poll_ps_, true);
+  if (is_paid) {
+    --paid_looks_;
+    return end_own_work();
+  }
+  if (is_before_read && looks_of_read_ > kShortLooks) return look_ahead();
+  if (is_before_read || ++empty_looks_ <= short_looks_) {
     const std::uint64_t horizon = page_.horizon_ps.load(std::memory_order_relaxed);
     if (!has_turn() || has_sent_ || clock_ps_ > horizon) {
       give_turn(VirtualState::kPolling, clock_ps_);
@@ -326,7 +351,8 @@ void VirtualClock::pass() {
   const bool is_quiet = page_.is_quiet.load(std::memory_order_relaxed) != 0;
   // Nothing is under way, and nobody else goes on: a wait would be for nothing, and would only make it late.
   const bool is_alone = is_quiet && !has_sent_ && page_.horizon_ps.load(std::memory_order_relaxed) == kNeverPs;
-  const std::uint64_t longest = is_quiet && !may_send ? kLatestPs / 4 : kLongestLookPs;
+  std::uint64_t longest = is_quiet && !may_send ? kLatestPs / 4 : kLongestLookPs;
+  if (!watches_clock_ && looks_of_read_ != 0 && looks_of_read_ <= kMostLooksOfRead) longest = kLongestOfReadPs;
   std::uint64_t most = std::min(least_wait_ps_, kLatestPs >> 41) << doublings;
   if (is_alone && may_send) most = least_wait_ps_;
   if (watches_clock_) {
@@ -351,6 +377,7 @@ bool VirtualClock::let_others_catch_up() {
 void VirtualClock::find() {
   if (left_) return;
   charge();
+  looks_of_read_ = 0;
   end_streaks();
   if (begun_.load(std::memory_order_relaxed) || looks_count_) spend(VirtualSpent::kLook, poll_ps_);
   end_own_work();
@@ -375,6 +402,9 @@ std::uint64_t VirtualClock::read(bool in_call) {
   charge(false);
   if (!has_turn()) give_turn(VirtualState::kReady, clock_ps_);
   watches_clock_ = true;
+  if (reads_ == 0 && looks_of_read_ > kLooksOfRead && looks_of_read_ <= kMostLooksOfRead) {
+    looks_between_reads_ = std::max(looks_between_reads_, looks_of_read_);
+  }
   if (reads_ == 0 && empty_looks_ == 0) streak_from_ps_ = clock_ps_;
   if (++reads_ <= kFreeReads) return since_opened(clock_ps_);
   const std::uint64_t since_ps = clock_ps_ - streak_from_ps_;

@@ -131,6 +131,7 @@ class VirtualClock {
   void go_on();
   void end_streaks();
   void note_look();
+  void look_ahead();
   void spend(VirtualSpent what, std::uint64_t cost_ps, bool is_empty = false);
   void tell_span(const VirtualSpan& span);
   void catch_up(VirtualSpent what);
@@ -154,30 +155,32 @@ class VirtualClock {
   std::array<std::uint64_t, kVirtualCallCount> call_ps_{};
   const std::uint64_t poll_ps_;
   const std::uint64_t empty_poll_ps_;
-  const std::uint64_t least_wait_ps_;     ///< Of looks and reads of the clock in a row.
-  std::uint32_t short_looks_;             ///< In a row and in vain, that cost no more than their own time.
-  std::uint64_t clock_ps_;                ///< Of the application.
-  const std::uint64_t opened_ps_;         ///< What it was when it was opened.
-  std::atomic<std::uintptr_t> caller_;    ///< The thread that gave the turn back last, at first that which opened.
-  std::uint32_t seen_turn_ = 0;           ///< When it was last noted.
-  std::uint32_t empty_looks_ = 0;         ///< In a row.
-  std::uint32_t reads_ = 0;               ///< Of the clock, since the last call.
-  std::uint32_t reads_of_look_ = 0;       ///< The same, before the last look in vain that it was read before.
-  std::uint32_t looks_of_read_ = 0;       ///< In vain, since it was read.
-  std::uint64_t streak_from_ps_ = 0;      ///< When looks or reads in a row began, or the last wait by the clock in it.
-  bool watches_clock_ = false;            ///< It was read between these looks.
-  bool in_turn_change_ = false;           ///< A signal's handler may see it.
-  bool has_sent_ = false;                 ///< In this turn.
-  std::uint32_t early_looks_ = 0;         ///< In vain, and sleeps, before it has had a turn.
-  bool looks_count_ = false;              ///< It has sent something, or has waited for a while before its turn.
-  std::atomic<bool> begun_{false};        ///< It has had a turn.
-  std::atomic<bool> starting_up_{false};  ///< By start_up.
-  std::atomic<bool> left_{false};         ///< Virtual time.
-  bool in_nic_ = false;                   ///< On duty.
-  std::uint8_t cause_ = 0;                ///< On duty: PacketType.
-  VirtualDelivery nic_{};                 ///< On duty: what the NIC has in hand.
-  std::uint32_t seen_deliveries_ = 0;     ///< The NIC.
-  std::atomic<bool> nic_ends_{false};     ///< By end_nic.
+  const std::uint64_t least_wait_ps_;      ///< Of looks and reads of the clock in a row.
+  std::uint32_t short_looks_;              ///< In a row and in vain, that cost no more than their own time.
+  std::uint64_t clock_ps_;                 ///< Of the application.
+  const std::uint64_t opened_ps_;          ///< What it was when it was opened.
+  std::atomic<std::uintptr_t> caller_;     ///< The thread that gave the turn back last, at first that which opened.
+  std::uint32_t seen_turn_ = 0;            ///< When it was last noted.
+  std::uint32_t empty_looks_ = 0;          ///< In a row.
+  std::uint32_t reads_ = 0;                ///< Of the clock, since the last call.
+  std::uint32_t reads_of_look_ = 0;        ///< The same, before the last look in vain that it was read before.
+  std::uint32_t looks_of_read_ = 0;        ///< In vain, since it was read; 0: it was not, or something else has been.
+  std::uint32_t looks_between_reads_ = 0;  ///< In vain, between two reads, at most: more of them than kLooksOfRead.
+  std::uint32_t paid_looks_ = 0;           ///< Of those, which have taken their time already.
+  std::uint64_t streak_from_ps_ = 0;       ///< When looks or reads in a row began, or the last wait by the clock in it.
+  bool watches_clock_ = false;             ///< It was read between these looks.
+  bool in_turn_change_ = false;            ///< A signal's handler may see it.
+  bool has_sent_ = false;                  ///< In this turn.
+  std::uint32_t early_looks_ = 0;          ///< In vain, and sleeps, before it has had a turn.
+  bool looks_count_ = false;               ///< It has sent something, or has waited for a while before its turn.
+  std::atomic<bool> begun_{false};         ///< It has had a turn.
+  std::atomic<bool> starting_up_{false};   ///< By start_up.
+  std::atomic<bool> left_{false};          ///< Virtual time.
+  bool in_nic_ = false;                    ///< On duty.
+  std::uint8_t cause_ = 0;                 ///< On duty: PacketType.
+  VirtualDelivery nic_{};                  ///< On duty: what the NIC has in hand.
+  std::uint32_t seen_deliveries_ = 0;      ///< The NIC.
+  std::atomic<bool> nic_ends_{false};      ///< By end_nic.
 };
 
 }  // namespace portofu

@@ -59,14 +59,54 @@ TEST_F(VirtualClockLooks, After_a_read_of_the_clock__they_are_not_by_the_clock) 
 TEST_F(VirtualClockLooks, With_a_timeout__wait_up_to_a_quarter_too_long) {
   constexpr std::uint64_t kTimeoutPs = 1'000'000'000'000;
   start();
-  for (const int looks : {2, 3, 8}) {
+  for (const int looks : {2, 3, 8, 70, 100, 1000, 4000}) {
     const std::uint64_t began_ps = clock->read(false);
     int rounds = 0;
     for (; clock->read(false) < began_ps + kTimeoutPs; ++rounds) look(looks);
     EXPECT_LE(clock->read(false), began_ps + kTimeoutPs + kTimeoutPs / 4) << looks;
-    EXPECT_LT(rounds, 1000) << looks << ": each takes turns";
+    EXPECT_LT(rounds, 1200) << looks << ": each takes turns";
     go_on();
   }
+}
+
+/// Only the first such wait is longer than its looks, and they take few turns from then on.
+TEST_F(VirtualClockLooks, With_a_short_timeout__wait_no_longer_than_their_own_time) {
+  constexpr std::uint64_t kTimeoutPs = 1'000'000'000;
+  constexpr int kLooks = 1000;
+  start();
+  std::uint32_t turns = 0;
+  for (int i = 0; i < 3; ++i) {
+    go_on();
+    const std::uint64_t began_ps = clock->read(false);
+    turns = job.page().turn;
+    while (clock->read(false) < began_ps + kTimeoutPs) look(kLooks);
+    turns = job.page().turn - turns;
+    const std::uint64_t most_ps = i == 0 ? 20 * kTimeoutPs : kTimeoutPs + kTimeoutPs / 4;
+    EXPECT_LE(clock->read(false), began_ps + most_ps + kLooks * kLookPs) << i;
+  }
+  EXPECT_LT(turns, 2000u);
+}
+
+/// A message ends a wait for several looks, too.
+TEST_F(VirtualClockLooks, With_a_timeout__end_when_something_comes) {
+  start();
+  for (int i = 0; i < 20; ++i) {
+    clock->read(false);
+    look(200);
+  }
+  clock->read(false);
+  look(100);
+  const std::uint64_t from_ps = clock->now_ps();
+  std::thread coordinator([&] {
+    if (job.await(VirtualState::kPolling)) job.grant(from_ps + 2 * kLookPs);
+  });
+  std::uint64_t now_ps = from_ps;
+  for (int i = 0; i < 100 && now_ps < from_ps + kLookPs + 1; ++i) {
+    clock->pass();
+    now_ps = clock->now_ps();
+  }
+  coordinator.join();
+  EXPECT_EQ(now_ps, from_ps + 2 * kLookPs);
 }
 
 TEST_F(VirtualClockLooks, Going_on__is_learned_by_the_next_looks) {
