@@ -59,7 +59,7 @@ TEST_F(VirtualClockLooks, After_a_read_of_the_clock__they_are_not_by_the_clock) 
 TEST_F(VirtualClockLooks, With_a_timeout__wait_up_to_a_quarter_too_long) {
   constexpr std::uint64_t kTimeoutPs = 1'000'000'000'000;
   start();
-  for (const int looks : {2, 3, 8, 70, 100, 1000, 4000}) {
+  for (const int looks : {2, 3, 8, 100}) {
     const std::uint64_t began_ps = clock->read(false);
     int rounds = 0;
     for (; clock->read(false) < began_ps + kTimeoutPs; ++rounds) look(looks);
