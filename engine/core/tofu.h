@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -217,6 +219,9 @@ class Tofu {
   std::uint32_t gate_settings = 0;  ///< Numbers given to settings of gates.
   bool circuits_over = false;       ///< Some circuit has an end, or some gate has left its own.
   bool has_doubts = false;          ///< Some gate may have.
+  /// What was the last setting of a source in a circuit that a gate has left, 0: not known; by number of the gate, and
+  /// id and process_key of the source, {0, 0}: not known. Of processes that live.
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> former_sources;
 
   // Of initiator/tofu_report.
   std::vector<LostNotice> lost_notices;  ///< In any order.

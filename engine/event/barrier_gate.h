@@ -111,31 +111,21 @@ inline bool is_earlier(std::uint32_t setting, std::uint32_t than) {
 /// What a gate knows of the one whose packets it takes: which of them are of this circuit. The source names its
 /// settings by numbers; 0: none.
 struct GateSource {
-  ProcessId process;  ///< Who had the gate when that was asked for first; {0, 0}: it has no answer yet.
+  ProcessId process;     ///< Who had the gate when that was asked for first; {0, 0}: it has no answer yet.
+  bool is_dead = false;  ///< That process is.
   /// Another circuit of this process is over: what the source sends, or says unasked, may be of an earlier circuit.
   bool asks = false;
-  bool doubts = false;               ///< The gate may have missed what it has said, and asks once a barrier waits.
-  std::uint32_t first_setting = 0;   ///< If the gate asks: the first that counts; 0: not known yet.
-  std::uint32_t heard_setting = 0;   ///< By what came last.
-  std::uint32_t told_setting = 0;    ///< The one that it has begun, as it has said last; 0: it has left one.
-  std::uint32_t value_setting = 0;   ///< By the value that came last.
-  std::uint32_t former_setting = 0;  ///< The same when this circuit was made; 0: none had come from that source.
-
-  /// Another circuit begins; what has been heard stays.
-  /// @param is_same      the former circuit had this source, too
-  /// @param may_be_late  what comes of it may be of an earlier circuit
-  void begin(bool is_same, bool may_be_late) {
-    process = {};
-    asks = doubts = may_be_late;
-    first_setting = 0;
-    former_setting = is_same ? value_setting : 0;
-  }
+  bool doubts = false;              ///< The gate may have missed what it has said, and asks once a barrier waits.
+  std::uint32_t first_setting = 0;  ///< If the gate asks: the first that counts; 0: not known yet.
+  std::uint32_t heard_setting = 0;  ///< By what came last.
+  std::uint32_t value_setting = 0;  ///< By the value that came last; 0: none has come.
 
   bool is_trusted() const { return !asks || first_setting != 0; }
-  /// Whether what came last is known to be of this circuit, because it has told of that setting, and no value of it
-  /// came in the circuit before.
-  bool has_told() const {
-    return former_setting != 0 ? is_earlier(former_setting, heard_setting) : told_setting == heard_setting;
+  /// The last one that is certainly of this circuit; 0: not known.
+  std::uint32_t certain_setting() const {
+    if (!asks) return value_setting != 0 ? value_setting : heard_setting;
+    const bool came = first_setting != 0 && value_setting != 0 && is_earlier(first_setting, value_setting);
+    return came ? value_setting : first_setting;
   }
 };
 

@@ -119,11 +119,16 @@ void fail_barriers_with(Core& core, ProcessId process) {
   core.tofu->for_each_gate([&](BarrierGate& gate) {
     // A process may end as soon as its own barrier is over: what it has sent is enough for ours, and what it has got of
     // this round was enough for it.
-    if (gate.source.process == process) lose_source(core, gate);
+    if (gate.source.process == process) {
+      gate.source.is_dead = true;
+      lose_source(core, gate);
+    }
     if (gate.target.process != process) return;
     gate.target.is_dead = true;
     end_set(core, gate, false);
   });
+  std::erase_if(core.tofu->former_sources,
+                [&](const auto& one) { return std::get<2>(one.first) == process_key(process); });
 }
 
 }  // namespace portofu

@@ -51,6 +51,30 @@ void trust_source(Core& core, BarrierGate& gate, std::uint32_t setting) {
   count_inputs(core, gate);
 }
 
+/// A gate leaves its circuit: what its source had last there, as far as it is known, is not what it has in the next
+/// one.
+void note_former_source(Core& core, const BarrierGate& gate) {
+  if (!gate.configured || gate.remote_source == BarrierGate::kNoGate || gate.source.is_dead) return;
+  core.tofu->former_sources[{queue_number(gate.id), gate.remote_source, process_key(gate.source.process)}] =
+      gate.source.certain_setting();
+}
+
+/// Whether the last setting of the source that the gate has heard of is one of this circuit, though it has not
+/// answered: the gate knows of none that it had in an earlier one, or of an earlier one. If it does not know what that
+/// was, values of it may have been late.
+bool is_of_this_circuit(const Core& core, const BarrierGate& gate) {
+  const auto& former = core.tofu->former_sources;
+  const std::uint32_t number = queue_number(gate.id);
+  const std::uint64_t process = process_key(gate.source.process);
+  for (auto at = former.lower_bound({number, gate.remote_source, 0}); at != former.end(); ++at) {
+    const auto& [of_gate, source, then] = at->first;
+    if (of_gate != number || source != gate.remote_source) break;
+    const bool is_same = then == process || then == 0 || process == 0;
+    if (is_same && (at->second == 0 || !is_earlier(at->second, gate.source.heard_setting))) return false;
+  }
+  return true;
+}
+
 /// Asks which packets the source sends.
 void ask_source(Core& core, BarrierGate& gate) {
   const std::uint64_t word = rounds_word(gate.setting, kWhatIsLeft);
@@ -108,7 +132,6 @@ void receive_rounds_left(Core& core, BarrierGate& gate, const PacketHeader& head
     return;
   }
   if (header.gate_setting != 0) gate.source.heard_setting = source_setting;
-  if (setting == 0 && left == kNoEnd) gate.source.told_setting = source_setting;
   if (setting == gate.setting) {
     if (header.gate_setting == 0) return lose_source(core, gate);  // Nobody's.
     trust_source(core, gate, source_setting);
@@ -123,7 +146,8 @@ void receive_rounds_left(Core& core, BarrierGate& gate, const PacketHeader& head
 
 /// The gate becomes what these ends make of it; nothing is told yet. @param ends  not its own
 void begin_circuit(Tofu& tofu, BarrierGate& gate, const GateEnds& ends) {
-  gate.source.begin(gate.remote_source == ends.remote_source, tofu.circuits_over);
+  gate.source = {};
+  gate.source.asks = gate.source.doubts = tofu.circuits_over;
   gate.target = {};
   gate.rounds.reset_on_duty();
   gate.owed = {};
@@ -147,6 +171,7 @@ BarrierGate* local_target_of(Core& core, const BarrierGate& gate) {
 BarrierGate* start_of(const Core& core, const BarrierGate& gate) { return core.tofu->gate(queue_number(gate.set_id)); }
 
 void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
+  note_former_source(core, gate);
   core.tofu->circuits_over |= gate.configured;
   gate.setting = 0;
   if (gate.configured && gate.remote_target != ends.remote_target) let_target_ask(core, gate);
@@ -166,6 +191,7 @@ void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
 
 void leave_circuit(Core& core, BarrierGate& gate) {
   if (!gate.configured) return;
+  note_former_source(core, gate);
   core.tofu->circuits_over = true;
   gate.setting = 0;
   let_target_ask(core, gate);
@@ -187,7 +213,7 @@ void end_gate(Core& core, BarrierGate& gate, std::uint64_t round) {
 }
 
 void lose_source(Core& core, BarrierGate& gate) {
-  if (!gate.source.is_trusted() && !gate.source.has_told()) gate.rounds.packets.clear();
+  if (!gate.source.is_trusted() && !is_of_this_circuit(core, gate)) gate.rounds.packets.clear();
   trust_source(core, gate, gate.source.heard_setting);
   end_gate(core, gate, gate.rounds.packets_in());
 }

@@ -28,8 +28,7 @@ void leave_circuit(Core& core, BarrierGate& gate);
 void end_gate(Core& core, BarrierGate& gate, std::uint64_t round);
 
 /// Nothing comes from the source any more. It may have ended before it has answered, because its own barrier was over:
-/// then its last setting, of which it has told, is that of this circuit. If it has not, or values of that have come in
-/// the circuit before, it was killed, and what it has said of the next one is lost.
+/// then its last setting is that of this circuit. Or it was killed, and what it has said of that is lost.
 void lose_source(Core& core, BarrierGate& gate);
 
 /// The barrier of a start/end gate is over.

@@ -239,6 +239,8 @@ FAULTS = [
           "tofu_circuit_again"),
     Fault("uTofu: end of a source that has not answered loses what it has sent", "engine/initiator/circuit.cpp",
           "  trust_source(core, gate, gate.source.heard_setting);", "", "unit_initiator_circuit_again"),
+    Fault("uTofu: values of a killed source that may be of an earlier circuit are taken", "engine/initiator/circuit.cpp",
+          "at->second == 0 || ", "", "unit_initiator_circuit_again"),
     Fault("uTofu: source not told that it is waited for", "engine/initiator/circuit.cpp",
           "!send_gate_notice(core, gate, gate.remote_source, kAllRounds)", "false", "tofu_circuit"),
     Fault("uTofu: one more barrier starts behind the end", "engine/initiator/barrier.cpp",

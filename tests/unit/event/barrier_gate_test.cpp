@@ -34,35 +34,30 @@ TEST(BarrierGate, Packets__are_taken_of_its_source_only) {
   EXPECT_FALSE(gate.takes_packets_of(1));
 }
 
-TEST(GateSource, Another_circuit__forgets_all_but_what_was_heard) {
+TEST(GateSource, Certain_setting__is_what_came_last_if_no_earlier_circuit_can_have_sent_it) {
   GateSource source;
   EXPECT_TRUE(source.is_trusted());
-  source.process = {1, 2};
-  source.first_setting = source.heard_setting = source.value_setting = 7;
-  source.begin(true, true);
-  EXPECT_EQ(source.process, ProcessId{});
-  EXPECT_FALSE(source.is_trusted());
-  EXPECT_TRUE(source.doubts);
-  EXPECT_EQ(source.heard_setting, 7u);
-  EXPECT_EQ(source.former_setting, 7u);
-  source.begin(false, false);
-  EXPECT_TRUE(source.is_trusted());
-  EXPECT_EQ(source.former_setting, 0u) << "that was another one's";
+  EXPECT_EQ(source.certain_setting(), 0u) << "nothing has come";
+  source.heard_setting = 6;
+  EXPECT_EQ(source.certain_setting(), 6u);
+  source.value_setting = 7;
+  EXPECT_EQ(source.certain_setting(), 7u);
 }
 
-TEST(GateSource, Last_setting__is_of_this_circuit_if_it_is_told_and_new) {
+TEST(GateSource, Certain_setting__is_not_known_before_it_has_answered_and_then_never_an_earlier_one) {
   GateSource source;
-  source.heard_setting = 7;
-  EXPECT_FALSE(source.has_told());
-  source.told_setting = 7;
-  EXPECT_TRUE(source.has_told());
-  source.former_setting = 7;
-  EXPECT_FALSE(source.has_told()) << "values of it have come in the circuit before";
-  source.heard_setting = 8;
-  EXPECT_TRUE(source.has_told());
-  source.former_setting = UINT32_MAX - 1;
-  source.heard_setting = 1;
-  EXPECT_TRUE(source.has_told()) << "numbers begin anew";
+  source.asks = true;
+  source.heard_setting = source.value_setting = 7;
+  EXPECT_FALSE(source.is_trusted());
+  EXPECT_EQ(source.certain_setting(), 0u);
+  source.first_setting = 8;
+  EXPECT_TRUE(source.is_trusted());
+  EXPECT_EQ(source.certain_setting(), 8u) << "the value was late";
+  source.value_setting = 9;
+  EXPECT_EQ(source.certain_setting(), 9u);
+  source.first_setting = UINT32_MAX - 1;
+  source.value_setting = 1;
+  EXPECT_EQ(source.certain_setting(), 1u) << "numbers begin anew";
 }
 
 TEST(GateNotices, Any__is_each) {

@@ -80,10 +80,9 @@ TEST_F(CircuitAgainTest, Setting_numbers__begin_anew_some_day) {
 
 // A process may end as soon as its own barrier is over.
 TEST_F(CircuitAgainTest, Source_that_ends_before_it_answers__has_sent_what_counts) {
-  receive_of_setting(kSetting - 1);
-  receive_end(rounds_word(0, kNoEnd));
-  start_barrier(core, *start, GateValue());
   receive_of_setting(kSetting);
+  start_barrier(core, *start, GateValue());
+  receive_of_setting(kSetting + 1);
   fail_barriers_with(core, kPeer);
   run();
   EXPECT_EQ(start->state, BarrierState::kCompleted);
@@ -112,6 +111,51 @@ TEST_F(CircuitAgainTest, Source_that_is_killed_before_it_tells_its_setting__has_
   fail_barriers_with(core, kPeer);
   run();
   EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+// The first circuit of two gates may be a later one of their processes: then nothing of an earlier one can be late.
+TEST_F(BarrierTest, Source_that_was_never_met_and_ends_before_it_answers__has_sent_what_counts) {
+  core.tofu->circuits_over = true;
+  connect_through_stranger();
+  start_barrier(core, *start, GateValue());
+  receive_of_setting(kSetting);
+  EXPECT_EQ(start->state, BarrierState::kRunning);
+  fail_barriers_with(core, kPeer);
+  run();
+  EXPECT_EQ(start->state, BarrierState::kCompleted);
+}
+
+// It may have said that its setting is a new one, and that may have been for the circuit that is over.
+TEST_F(CircuitAgainTest, Source_that_is_killed__leaves_no_value_of_a_circuit_whose_setting_was_never_known) {
+  receive_end(rounds_word(0, kNoEnd), kStranger, kSetting + 1);
+  connect_through_stranger();
+  start_barrier(core, *start, GateValue());
+  receive_of_setting(kSetting + 1);
+  fail_barriers_with(core, kPeer);
+  run();
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+// What is known of a gate's sources outlives the gate, but not the sources.
+TEST_F(CircuitAgainTest, Source_that_is_killed__leaves_no_value_to_a_gate_that_has_the_number_anew) {
+  const auto renew = [&] {
+    leave_circuit(core, *relay);
+    leave_circuit(core, *start);
+    run();
+    core.tofu->release_gate(relay->id);
+    core.tofu->release_gate(start->id);
+    start = gate(0);
+    relay = gate(16);
+    connect_through_stranger();
+  };
+  for (const bool has_died : {false, true}) {
+    renew();
+    start_barrier(core, *start, GateValue());
+    receive_of_setting(kSetting + 1);
+    fail_barriers_with(core, kPeer);
+    run();
+    EXPECT_EQ(start->state, has_died ? BarrierState::kCompleted : BarrierState::kFailed);
+  }
 }
 
 // ---- Gates that leave their circuit
