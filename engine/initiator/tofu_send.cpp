@@ -16,6 +16,10 @@
 namespace portofu {
 namespace {
 
+/// Bounds for answers of answer_for_nobody: IDs whose owners are looked for then, and what waits for one of them.
+constexpr std::size_t kMostAskedFor = 4096;
+constexpr std::size_t kMostWaitingAnswers = 64;
+
 bool compares(const Descriptor& d) {
   return fresh(d.type) == PacketType::kTofuArmw &&
          fresh(d.atomic_operation) == static_cast<std::uint8_t>(AtomicOperation::kCswap);
@@ -340,6 +344,11 @@ bool send_gate_notice(Core& core, const BarrierGate& gate, std::uint64_t other, 
 void answer_for_nobody(Core& core, std::uint64_t gate, std::uint64_t other, std::uint64_t rounds_left) {
   BarrierGate nobody;
   nobody.id = gate;
+  // Whoever asks honestly asks one gate once, and the answer soon leaves; more is a flood of a peer that lies.
+  const auto waiting = core.tofu->ownerless.find(claim_key(other));
+  const bool is_new = waiting == core.tofu->ownerless.end();
+  if (is_new ? core.tofu->ownerless.size() >= kMostAskedFor : waiting->second.size() >= kMostWaitingAnswers)
+    return core.counters.add(Counter::kPacketsRefusedMalformed);
   Descriptor d = gate_descriptor(nobody, other);
   d.rounds_left = rounds_left;
   wait_for_owner(core, {d, nullptr});

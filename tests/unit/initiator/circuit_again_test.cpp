@@ -194,6 +194,19 @@ TEST_F(CircuitLeaveTest, Gate_that_leaves__lets_its_target_ask_and_nobody_answer
   EXPECT_EQ(refused(), 0u);
 }
 
+TEST_F(CircuitLeaveTest, Questions_without_end_to_a_gate_that_nobody_has__are_refused) {
+  PacketHeader header = header_of(0, kStranger);
+  header.rounds_left = rounds_word(kSetting, kWhatIsLeft);
+  for (int i = 0; i < 100'000; ++i) receive(header, std::vector<std::byte>{});
+  EXPECT_LE(core.tofu->ownerless.begin()->second.size(), 64u);
+  for (std::uint32_t i = 0; i < 100'000; ++i) {
+    header.hdr_data = make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(i % 6, i / 6, 0));
+    receive(header, std::vector<std::byte>{});
+  }
+  EXPECT_LE(core.tofu->ownerless.size(), 4096u);
+  EXPECT_GT(refused(), 0u);
+}
+
 TEST_F(CircuitLeaveTest, Source_that_leaves__is_asked_and_what_it_has_sent_counts) {
   connect_through_stranger();
   receive_value(GateValue());
