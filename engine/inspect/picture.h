@@ -181,6 +181,7 @@ struct GatePicture {
   std::uint64_t remote_source = BarrierGate::kNoGate;
   bool has_signal = false;  ///< Of the round that it waits for.
   bool has_packet = false;
+  bool holds_packets = false;  ///< Some have come, and its source has to say whether they are of this circuit.
   std::uint64_t rounds_passed = 0;
   std::uint64_t remote_target = BarrierGate::kNoGate;
 };

@@ -225,7 +225,8 @@ void judge_gate(const JobView& job, const ProcessPicture& process, const GatePic
                         (is_known ? " of " + job.name(finding.other) : ", which no process here has");
     const ProcessPicture* const other = job.find(finding.other);
     const GatePicture* const source = other != nullptr ? other->find_gate(gate.remote_source) : nullptr;
-    finding.sentence += no_packet_text(job, finding.other, source, gate);
+    finding.sentence += gate.holds_packets ? ", which has to answer whether those that came are of this circuit"
+                                           : no_packet_text(job, finding.other, source, gate);
   }
   if (inputs.lacks_signal) {
     finding.sentence += (inputs.lacks_packet ? " and the signal of " : "the signal of ") + gate_name(gate.local_source);

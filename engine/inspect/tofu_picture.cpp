@@ -35,6 +35,7 @@ GatePicture picture_of(const BarrierGate& gate) {
   seen.remote_source = gate.remote_source;
   seen.has_signal = gate.rounds.signal_counted;
   seen.has_packet = gate.rounds.packet_counted;
+  seen.holds_packets = !gate.source.is_trusted() && gate.rounds.packets.size() != 0;
   seen.rounds_passed = gate.rounds.passed;
   seen.remote_target = gate.remote_target;
   return seen;

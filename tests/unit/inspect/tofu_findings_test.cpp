@@ -131,6 +131,9 @@ TEST_F(TofuFindings, Gate__lacks_what_its_sources_have_not_sent) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].other, job_id(1));
   EXPECT_EQ(found[0].lacks, 1u);
+  gate.holds_packets = true;
+  EXPECT_NE(find().at(0).sentence.find(" of rank 1, which has to answer whether those that came are of this circuit;"),
+            std::string::npos);
   gate.has_packet = true;
   EXPECT_TRUE(find().empty());
 }

@@ -30,6 +30,7 @@ TEST(TofuPicture, Queues_and_gates__are_seen) {
   gate->remote_source = 99;
   gate->rounds.signal_counted = true;
   gate->state = BarrierState::kRunning;
+  gate->rounds.packets.push_back(GateValue());
   tofu.ownerless[123].emplace_back();
 
   CorePicture seen;
@@ -50,9 +51,14 @@ TEST(TofuPicture, Queues_and_gates__are_seen) {
   EXPECT_TRUE(seen.gates[0].started);
   EXPECT_TRUE(seen.gates[0].has_signal);
   EXPECT_FALSE(seen.gates[0].has_packet);
+  EXPECT_FALSE(seen.gates[0].holds_packets);
   ASSERT_EQ(seen.ownerless.size(), 1u);
   EXPECT_EQ(seen.ownerless[0].key, 123u);
   EXPECT_EQ(seen.ownerless[0].requests, 1u);
+  gate->source.asks = true;
+  CorePicture asking;
+  look_at_tofu(*own, &tofu, &asking);
+  EXPECT_TRUE(asking.gates.at(0).holds_packets);
 
   CorePicture quick;
   look_at_tofu(*own, &tofu, &quick, Depth::kQueues);
