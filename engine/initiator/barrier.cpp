@@ -25,6 +25,8 @@ bool send_to_both(Core& core, BarrierGate& gate, const GateValue& value) {
   if (next != nullptr && next->rounds.signals.size() < kMostWaitingInputs) {
     next->rounds.signals.push_back(value);
     count_inputs(core, *next);
+  } else if (next != nullptr && next->configured) {
+    end_gate(core, *next, next->rounds.signals_in());
   }
   return gate.remote_target == BarrierGate::kNoGate || send_gate_packet(core, gate, value);
 }
@@ -89,8 +91,7 @@ void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte
   BarrierGate* gate = core.tofu != nullptr ? core.tofu->gate(header.tofu_queue) : nullptr;
   GateValue value;
   const bool good = gate != nullptr && gate->takes_packets_of(header.sender_id) && header.gate_setting != 0 &&
-                    header.length == bytes && bytes >= kLeastGateBytes && bytes <= sizeof value &&
-                    gate->rounds.packets.size() < kMostWaitingInputs;
+                    header.length == bytes && bytes >= kLeastGateBytes && bytes <= sizeof value;
   // A peer that lies may unmake the packet at any time.
   const bool copied = good && guarded_copy(reinterpret_cast<std::byte*>(&value), payload, bytes);
   if (!copied || !is_possible(value) || bytes != gate_value_bytes(value)) {
@@ -99,6 +100,11 @@ void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte
   value.setting = gate->source.heard_setting = gate->source.value_setting =
       static_cast<std::uint32_t>(header.gate_setting);
   if (gate->source.first_setting != 0 && is_earlier(value.setting, gate->source.first_setting)) return;
+  if (gate->rounds.packets.size() >= kMostWaitingInputs) {
+    core.counters.add(Counter::kPacketsRefusedMalformed);
+    if (gate->configured) end_gate(core, *gate, gate->rounds.packets_in());
+    return;
+  }
   gate->rounds.packets.push_back(value);
   note_value(core, *gate);
   count_inputs(core, *gate);

@@ -9,7 +9,9 @@
 
 namespace portofu {
 
-/// Of each kind, at a gate. An honest circuit has at most two rounds on the way; what is more is a mistake or a lie.
+/// Of each kind, at a gate. A circuit that synchronizes has at most two rounds on the way. A start/end gate without
+/// inputs may begin more: if they are too many, the gate that gets them has an end, because those that are lost would
+/// be taken for later ones.
 inline constexpr std::size_t kMostWaitingInputs = 64;
 
 /// Lets pass_gate run once `threshold` inputs are there; 0: in the next cycle.

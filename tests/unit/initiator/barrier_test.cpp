@@ -129,6 +129,31 @@ TEST_F(BarrierTest, Packets_without_end__are_refused) {
   for (int i = 0; i < 1000; ++i) receive_value(GateValue());
   EXPECT_LE(relay->rounds.packets.size(), 64u);
   EXPECT_GT(refused(), 900u);
+  for (int round = 0; round < 65; ++round) {
+    start->state = BarrierState::kIdle;
+    start_barrier(core, *start, GateValue());
+    run();
+    ASSERT_EQ(start->state, round < 64 ? BarrierState::kCompleted : BarrierState::kFailed) << "those that came count";
+    receive_value(GateValue());  // After those that were refused.
+  }
+}
+
+// A start/end gate without inputs does not wait for anybody.
+TEST_F(BarrierTest, Signals_without_end__fail_the_barriers_whose_signals_are_lost) {
+  BarrierGate* const other = core.tofu->claim_gate(make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(0, 1, 0)));
+  other->set_id = other->id;
+  configure_gate(core, *start, {.local_target = other->id});
+  configure_gate(core, *other, {.local_source = start->id});
+  for (int i = 0; i < 1000; ++i) {
+    start->state = BarrierState::kIdle;
+    start_barrier(core, *start, GateValue());
+  }
+  for (int round = 0; round < 65; ++round) {
+    other->state = BarrierState::kIdle;
+    start_barrier(core, *other, GateValue());
+    run();
+    ASSERT_EQ(other->state, round < 64 ? BarrierState::kCompleted : BarrierState::kFailed);
+  }
 }
 
 TEST_F(BarrierTest, Lost_target__fails_the_barrier_and_all_that_follow) {
