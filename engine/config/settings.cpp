@@ -93,9 +93,10 @@ std::size_t distance_between(std::string_view one, std::string_view other) {
   return row.back();
 }
 
-/// @return the setting that a name which is none's looks like, or nullptr
+/// @return the setting that a name looks like which is none's; nullptr: it looks like none, or is one's
 const SettingRow* meant_by(std::string_view name) {
   const auto rows = setting_table();
+  if (std::ranges::find(rows, name, &SettingRow::name) != rows.end()) return nullptr;
   const auto distance = [name](const SettingRow& row) { return distance_between(name, row.name); };
   const auto nearest = std::ranges::min_element(rows, {}, distance);
   const bool is_short = name.size() <= std::string_view("PORTOFU_HOST").size();
@@ -111,7 +112,7 @@ void look_for_misspelled(const char* const* environment, const TakeComplaint& co
     if (name.starts_with("FI_PORTOFU_")) name.remove_prefix(3);
     if (!name.starts_with("PORTOFU_") || name.size() > 64) continue;
     const SettingRow* const meant = meant_by(name);
-    if (meant == nullptr || name == meant->name) continue;
+    if (meant == nullptr) continue;
     complain("there is no setting " + std::string(name) + ", and it is left out; was " + meant->name + " meant?");
   }
 }

@@ -260,6 +260,18 @@ class PromiseTest : public MatchHeaderTest {
     queue().reserve_on_duty();
   }
   EventQueue& queue() { return *ni.eqs.find(portal.eq_handle); }
+  /// Two messages are under way to an entry that only tells of AUTO_UNLINK; `arrival` is the one that uses it up.
+  /// @return the other one, which came first
+  Arrival use_up_by_two() {
+    EntryRequest request = entry(kPutsAndGets | kEntryManageLocal | kEntryEventCommDisable);
+    request.segment.describe(memory.data(), 100);
+    request.min_free = 30;
+    append(std::move(request));
+    EXPECT_EQ(match(put_header(70)), Refusal::kNone);
+    const Arrival first = arrival;
+    EXPECT_EQ(match(put_header(1)), Refusal::kNone);
+    return first;
+  }
 };
 
 TEST_F(PromiseTest, Room__is_promised_to_messages_under_way_and_given_back_by_their_events) {
@@ -299,13 +311,7 @@ TEST_F(PromiseTest, Room__that_was_promised_is_not_lost_to_appends_and_searches)
 
 // The message that uses the entry up is complete first, so the other one raises AUTO_UNLINK.
 TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_there_whichever_message_raises_it) {
-  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal | kEntryEventCommDisable);
-  request.segment.describe(memory.data(), 100);
-  request.min_free = 30;
-  append(std::move(request));
-  EXPECT_EQ(match(put_header(70)), Refusal::kNone);
-  Arrival other = arrival;
-  EXPECT_EQ(match(put_header(1)), Refusal::kNone);
+  Arrival other = use_up_by_two();
   complete();
   for (std::uint64_t i = 0; i < kRoom; ++i) post_new_event(core, ni, portal.eq_handle, [](Event&) {});
   complete_arrival(core, ni, peer(), other);
@@ -315,13 +321,7 @@ TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_there_whichever_message_raises_it) 
 
 // 2.8: flow control is invoked if the queue is full "and the message would generate a full event".
 TEST_F(PromiseTest, Room__for_AUTO_UNLINK_stays_promised_until_it_is_raised) {
-  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal | kEntryEventCommDisable);
-  request.segment.describe(memory.data(), 100);
-  request.min_free = 30;
-  append(std::move(request));
-  EXPECT_EQ(match(put_header(70)), Refusal::kNone);
-  const Arrival first = arrival;
-  EXPECT_EQ(match(put_header(1)), Refusal::kNone);
+  const Arrival first = use_up_by_two();
   complete();
   EXPECT_TRUE(queue().has_room_on_duty(kRoom - 1));
   EXPECT_FALSE(queue().has_room_on_duty(kRoom)) << "the first message raises AUTO_UNLINK";

@@ -21,10 +21,11 @@ constexpr ProcessId kA{0x0a000001, 1};
 constexpr ProcessId kB{0x0a000002, 2};
 
 /// A lane whose clock counts nanoseconds.
-LaneSteps lane(ProcessId id, const std::string& machine) {
+/// @param os_pid  of the process; 0: as in its id
+LaneSteps lane(ProcessId id, const std::string& machine, std::uint32_t os_pid = 0) {
   LaneSteps made;
   made.id = id;
-  made.os_pid = id.pid;
+  made.os_pid = os_pid != 0 ? os_pid : id.pid;
   made.machine = machine;
   made.first = {1, 1};
   made.last = {1'000'001, 1'000'001};
@@ -94,10 +95,8 @@ nlohmann::json events_of(const Timeline& timeline, std::uint64_t most_flows = UI
 
 TEST(Timeline, Use_of_memory_of_others__has_an_arrow_to_whoever_had_the_id_then) {
   LaneSteps a = lane(kA, "one");
-  LaneSteps earlier = lane(kB, "one");
-  LaneSteps later = lane(kB, "one");
-  earlier.os_pid = 11;
-  later.os_pid = 12;
+  LaneSteps earlier = lane(kB, "one", 11);
+  LaneSteps later = lane(kB, "one", 12);
   later.steps = {packet(Step::kPacketIn, 500, kA, 3)};
   earlier.steps = {packet(Step::kPacketIn, 90, kA, 3)};
   a.steps = {packet(Step::kDirect, 100, kB, 0, PacketType::kSwap), packet(Step::kDirect, 101, kB, 0),
@@ -247,10 +246,8 @@ TEST(Summary, Process_with_a_lane_after_the_other__has_lived_from_the_first_to_t
 
 TEST(Summary, Messages__are_counted_for_whoever_had_the_id_then) {
   LaneSteps a = lane(kA, "one");
-  LaneSteps earlier = lane(kB, "one");
-  LaneSteps later = lane(kB, "one");
-  earlier.os_pid = 11;
-  later.os_pid = 12;
+  LaneSteps earlier = lane(kB, "one", 11);
+  LaneSteps later = lane(kB, "one", 12);
   a.steps = {packet(Step::kPacketOut, 100, kB, 1), packet(Step::kDirect, 200, kB, 0),
              packet(Step::kPacketOut, 600, kB, 2), packet(Step::kDirect, 700, kB, 0),
              packet(Step::kPacketOut, 800, kB, 3)};
