@@ -138,6 +138,7 @@ class Engine {
       }
     }
     void look_after_timers() const { engine_.look_after_timers_on_duty(engine_.core_.now_ns()); }
+    std::uint64_t check_ns() const { return engine_.timers_.check_ns(); }  ///< Timers::check_ns.
 
    private:
     Engine& engine_;

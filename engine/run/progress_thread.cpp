@@ -284,9 +284,8 @@ ProgressThread::Listening ProgressThread::begin_to_listen(std::uint64_t seen_cal
   listening_waiting_ = core.waiting_peers.size();
   listening_asking_ = is_asking_on_duty(core);
   const int fd = wait_fd_on_duty(core);
-  const std::uint64_t check_ns = std::uint64_t{core.settings.peer_check_ms} * 1'000'000;
   const auto longest_ns = static_cast<std::uint64_t>(kLongestSleepNs);
-  const std::uint64_t sleep_ns = sleepers_.bound_sleep_on_duty(timers || !quiet_ ? check_ns : longest_ns);
+  const std::uint64_t sleep_ns = sleepers_.bound_sleep_on_duty(timers || !quiet_ ? duty.check_ns() : longest_ns);
   return {finds_work, listening_asking_, fd, static_cast<std::int64_t>(sleep_ns)};
 }
 
