@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "engine/inspect/inspected_fields.h"
 
@@ -15,16 +17,18 @@ class CoreWalk {
   CoreWalk(FarMemory& memory, const Core& core, CorePicture* picture)
       : memory_(memory), core_(core), picture_(picture) {}
 
-  /// A call lies on the stack of its thread, which goes on with that when the call has ended.
+  /// A call lies on the stack of its thread, which goes on with that when the call has ended: what was copied is
+  /// taken for calls when none has ended meanwhile, and not before.
   void look_at_sleeps(const SleepingCalls* far) {
     for (int tries = 0; tries < kTries; ++tries) {
-      picture_->sleeps.clear();
       const Copy<std::atomic<std::uint64_t>> before = memory_.copy(&far->changes);
-      copy_sleeps(memory_.copy(&far->first));
+      const std::vector<Copy<SleepingCall>> calls = copy_sleeps(memory_.copy(&far->first));
       const Copy<std::atomic<std::uint64_t>> after = memory_.copy(&far->changes);
-      if (before && after && before->load() == after->load()) return;
+      if (!before || !after || before->load() != after->load()) continue;
+      for (const Copy<SleepingCall>& call : calls)
+        picture_->sleeps.push_back({call->subject, call->since_ns, call->thread, call->tells_itself});
+      return;
     }
-    picture_->sleeps.clear();
   }
 
   void look_at_operations() {
@@ -50,14 +54,16 @@ class CoreWalk {
   }
 
  private:
-  void copy_sleeps(const Copy<SleepingCall*>& first) {
+  std::vector<Copy<SleepingCall>> copy_sleeps(const Copy<SleepingCall*>& first) {
+    std::vector<Copy<SleepingCall>> calls;
     const SleepingCall* far = first ? *first : nullptr;
-    while (far != nullptr && picture_->sleeps.size() < kMostInspected) {
-      const Copy<SleepingCall> call = memory_.copy(far);
-      if (!call) return;
-      picture_->sleeps.push_back({call->subject, call->since_ns, call->thread, call->tells_itself});
+    while (far != nullptr && calls.size() < kMostInspected) {
+      Copy<SleepingCall> call = memory_.copy(far);
+      if (!call) break;
       far = call->next;
+      calls.push_back(std::move(call));
     }
+    return calls;
   }
 
   void add(std::uint32_t id, const OutstandingOperation& operation) {
