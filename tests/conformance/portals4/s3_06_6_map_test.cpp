@@ -176,3 +176,43 @@ TEST_PROCESSES(2, Map, Section3_6_6__maps_of_two_processes_may_differ) {
   self.barrier();
   PtlFini();
 }
+
+// 3.6.6: PtlSetMap "will overwrite any mapping". A rank is looked up when the operation is executed (3.16), so a
+// triggered one goes to whom the rank is then; if it is nobody's, the operation ends with PTL_NI_UNDELIVERABLE
+// (3.13.3).
+TEST_PROCESSES(1, Map, Section3_16__triggered_operation_goes_by_the_map_of_its_execution) {
+  const ptl_handle_ni_t ni = open_without_map();
+  std::vector<ptl_process_t> map = map_with_me_at_2(ni, 4);
+  const ptl_process_t me = map[2];
+  REQUIRE_OK(PtlSetMap(ni, map.size(), map.data()));
+  ptl_handle_eq_t eq = PTL_INVALID_HANDLE, source_eq = PTL_INVALID_HANDLE;
+  ptl_handle_ct_t ct = PTL_INVALID_HANDLE;
+  ptl_pt_index_t pt = 0;
+  REQUIRE_OK(PtlEQAlloc(ni, 16, &eq));
+  REQUIRE_OK(PtlEQAlloc(ni, 16, &source_eq));
+  REQUIRE_OK(PtlCTAlloc(ni, &ct));
+  REQUIRE_OK(PtlPTAlloc(ni, 0, eq, kPt, &pt));
+  ptl_me_t entry{};
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE;
+  entry.match_id.rank = PTL_RANK_ANY;
+  ptl_handle_me_t appended = PTL_INVALID_HANDLE;
+  REQUIRE_OK(PtlMEAppend(ni, kPt, &entry, PTL_PRIORITY_LIST, nullptr, &appended));
+  const ptl_md_t described = md_of(nullptr, 0, source_eq, PTL_CT_NONE, PTL_MD_EVENT_SEND_DISABLE);
+  ptl_handle_md_t md = PTL_INVALID_HANDLE;
+  REQUIRE_OK(PtlMDBind(ni, &described, &md));
+  for (const ptl_rank_t rank : {0u, 3u}) {
+    ptl_process_t to{};
+    to.rank = rank;
+    REQUIRE_OK(PtlTriggeredPut(md, 0, 0, PTL_ACK_REQ, to, kPt, 0, 0, tag(rank), 0, ct, rank + 1));
+  }
+  REQUIRE_OK(PtlSetMap(ni, 1, &me));
+  REQUIRE_OK(PtlCTInc(ct, {1, 0}));
+  EXPECT_EQ(next_event(eq, PTL_EVENT_PUT).initiator.rank, 0u);
+  EXPECT_EQ(next_event(source_eq, PTL_EVENT_ACK).user_ptr, tag(0));
+  REQUIRE_OK(PtlCTInc(ct, {3, 0}));
+  EXPECT_EQ(next_event(source_eq, PTL_EVENT_ACK, PTL_NI_UNDELIVERABLE).user_ptr, tag(3));
+  expect_empty(eq);
+  PtlFini();
+}
