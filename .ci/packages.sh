@@ -39,6 +39,7 @@ packages_utofu=(openmpi-bin libopenmpi-dev mpich libmpich-dev libfabric-bin open
 # Programs of others that run over the provider: ./run soak applications.
 packages_applications=(
   lammps lammps-examples hpcc netpipe-openmpi nwchem-openmpi scalapack-mpi-test python3-mpi4py libcoarrays-openmpi-dev
+  python3-petsc4py python3-dolfinx python3-h5py-mpi cp2k meep-openmpi
 )
 
 # UCX, for which a component is built: its libraries, its tools, and what fetches and unpacks its source.

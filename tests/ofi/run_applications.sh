@@ -57,27 +57,10 @@ command_scalapack() {
 
 command_coarrays() { printf '%s\n' "$(compgen -G "$coarrays/OpenCoarrays-*-tests" | head -n 1)/$1"; }
 
-command_mpi4py() {
-  cat >program.py <<'PROGRAM'
-import array
-from mpi4py import MPI
-
-world = MPI.COMM_WORLD
-rank, size = world.rank, world.size
-union = world.allreduce({rank}, op=lambda a, b, *rest: a | b)
-told = world.alltoall([(rank, other, "x" * 5000 * other) for other in range(size)])
-window = MPI.Win.Allocate(1024, 8, comm=world)
-window.Fence()
-window.Put([array.array("d", [rank] * 8), MPI.DOUBLE], (rank + 1) % size)
-window.Fence()
-answers = world.gather((union, [(other, len(text)) for other, me, text in told if me == rank],
-                        memoryview(window.tomemory()).cast("d")[7]))
-window.Free()
-if rank == 0:
-    print(answers)
-PROGRAM
-  printf '%s\n' /usr/bin/python3 program.py
-}
+# Programs in Python, and inputs, of ours.
+command_python() { printf '%s\n' /usr/bin/python3 "$here/applications/$1.py"; }
+command_cp2k() { printf '%s\n' cp2k.psmp -i "$here/applications/$1.inp"; }
+command_meep() { printf '%s\n' meep "$here/applications/$1.ctl"; }
 
 # What has to be the same, of what a program has written: the log is read, files are in the working directory. Sums of
 # nwchem depend on an order in their last digits. Many tests of coarrays say nothing but by their status.
@@ -89,7 +72,9 @@ answers_of() {
     nwchem) grep -aoE 'Total (SCF|MP2) energy *=? *-[0-9]+\.[0-9]{8}' ;;
     scalapack) grep -aE 'tests completed|tests skipped|FAILED' ;;
     coarrays) echo ended && grep -aioE 'test (passed|failed)' | tr '[:upper:]' '[:lower:]' | sort -u ;;
-    mpi4py) cat ;;
+    python) cat ;;
+    cp2k) grep -aoE 'Total FORCE_EVAL.*-[0-9]+\.[0-9]{8}' ;;
+    meep) grep -aoE '^field -?[0-9]+\.[0-9]{8}' ;;
   esac
 }
 
@@ -112,7 +97,12 @@ list_applications() {
 120 4 scalapack xdnep
 120 4 scalapack xdpbllt
 120 4 scalapack xzlu
-60 4 mpi4py objects
+60 4 python objects
+120 4 python solvers
+120 4 python elements
+60 4 python one_file
+300 4 cp2k water
+120 4 meep waveguide
 LIST
   compgen -G "$coarrays/OpenCoarrays-*-tests/*" | while read -r program; do
     [[ -x $program && -f $program && $program != */coarray_burgers_pde ]] || continue
