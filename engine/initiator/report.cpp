@@ -59,15 +59,6 @@ void count_send(Core& core, Interface& ni, const MemoryDescriptor& md, const Sen
   count(core, ni, md, report.fail, report.length);
 }
 
-void post_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
-  post_new_event(core, ni, md.eq_handle, [&report](Event& event) {
-    event.type = EventKind::kSend;
-    event.user_ptr = report.user_ptr;
-    event.mlength = report.length;
-    event.ni_fail_type = report.fail;
-  });
-}
-
 void report_answer(Core& core, const OutstandingOperation& operation) {
   Interface* ni = core.interface(operation.interface_index);
   if (ni == nullptr) return report_tofu_answer(core, operation);

@@ -15,15 +15,22 @@ struct SendReport {
   NiFail fail;
 };
 void count_send(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
-void post_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
 
 /// Counts a SEND. It says how the sending ended, never what the target did: that is for ACK and REPLY (3.13.3).
 inline void report_send_count(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
-  if ((md.options & kMdEventCtSend) != 0) count_send(core, ni, md, report);
+  if ((md.options & kMdEventCtSend) != 0 && md.ct_handle != 0) count_send(core, ni, md, report);
 }
-inline void report_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
+/// Inlined with the event, because the report is never written anywhere then but into the queue.
+[[gnu::always_inline]] inline void report_send_event(Core& core, Interface& ni, const MemoryDescriptor& md,
+                                                     SendReport report) {
   if ((md.options & kMdEventSendDisable) != 0 || md.eq_handle == 0) return;
-  if (report.fail != NiFail::kOk || (md.options & kMdEventSuccessDisable) == 0) post_send_event(core, ni, md, report);
+  if (report.fail == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0) return;
+  post_new_event(core, ni, md.eq_handle, [report](Event& event) {
+    event.type = EventKind::kSend;
+    event.user_ptr = report.user_ptr;
+    event.mlength = report.length;
+    event.ni_fail_type = report.fail;
+  });
 }
 
 /// The target is done with a put or atomic, and tells it: ACK.

@@ -289,9 +289,8 @@ enum class AtOnce : std::uint8_t {
   if (operation != nullptr) operation->sent = true;
   if (reply_md != nullptr) ++reply_md->pending;  // Until REPLY.
   if (is_get || (md.ct_handle == 0 && md.eq_handle == 0)) return AtOnce::kDone;
-  const SendReport report{d.length, d.portals.user_ptr, NiFail::kOk};
-  report_send_count(core, ni, md, report);
-  report_send_event(core, ni, md, report);
+  report_send_count(core, ni, md, {d.length, d.portals.user_ptr, NiFail::kOk});
+  report_send_event(core, ni, md, {d.length, d.portals.user_ptr, NiFail::kOk});
   return AtOnce::kDone;
 }
 

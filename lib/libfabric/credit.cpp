@@ -92,7 +92,7 @@ bool make_mark(Core& core, Credit& credit, Descriptor* mark) {
 void close_credit(Core& core, Domain& domain, Credit& credit) {
   if (credit.md_handle == 0) return;
   Interface& ni = interface_of(core);
-  close_memory(ni, &credit.md_handle);
+  close_memory(ni, ni.mds.find(std::exchange(credit.md_handle, 0)));
   take_all_out(domain, core, *ni.cts.find(credit.ct_handle));
   ni.cts.free(credit.ct_handle);
   credit = {};

@@ -55,7 +55,7 @@ struct Transmit {
   bool selective = false;  ///< FI_SELECTIVE_COMPLETION.
   /// Of FI_SEND, FI_READ and FI_WRITE, what may be initiated by it, and of kCallKinds, by which calls.
   std::uint64_t access = 0;
-  std::array<Handle, kMdUseCount> mds{};
+  std::array<MemoryDescriptor*, kMdUseCount> mds{};  ///< In the engine, while `enabled`.
 };
 
 /// The receiving half.

@@ -159,8 +159,7 @@ bool remove_portal(Core& core, Interface& ni, std::uint16_t pt_index) {
 
 }  // namespace
 
-void close_memory(Interface& ni, Handle* handle) {
-  MemoryDescriptor* md = ni.mds.find(std::exchange(*handle, 0));
+void close_memory(Interface& ni, MemoryDescriptor* md) {
   if (md == nullptr) return;
   md->eq_handle = md->ct_handle = 0;
   md->released = true;
@@ -170,19 +169,21 @@ void close_memory(Interface& ni, Handle* handle) {
 
 void open_transmit_half(Core& core, Transmit& tx) {
   Interface& ni = interface_of(core);
-  tx.mds.fill(0);
+  tx.mds.fill(nullptr);
   for (std::size_t i = 0; i < kMdUseCount; ++i) {
-    MemoryDescriptor* md = ni.mds.allocate(&tx.mds[i]);
+    Handle handle = 0;
+    MemoryDescriptor* md = ni.mds.allocate(&handle);
     if (md == nullptr) {
       close_transmit(core, tx);
       throw std::bad_alloc();
     }
     const CounterFid* cntr = kMdRules[i].counts ? counter_for(tx, static_cast<MdUse>(i)) : nullptr;
     *md = {};
-    md->use = ni.mds.use_of(tx.mds[i]);
+    tx.mds[i] = md;
+    md->use = ni.mds.use_of(handle);
     md->segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
     md->options = kMdRules[i].options | tx.context << kMdContextShift;
-    md->handle = tx.mds[i];
+    md->handle = handle;
     md->eq_handle = tx.cq != nullptr && static_cast<MdUse>(i) != MdUse::kOperand ? tx.cq->eq_handle : 0;
     md->ct_handle = cntr != nullptr ? cntr->ct_handle : 0;
   }
@@ -191,7 +192,7 @@ void open_transmit_half(Core& core, Transmit& tx) {
 
 void close_transmit(Core& core, Transmit& tx) {
   Interface& ni = interface_of(core);
-  for (Handle& handle : tx.mds) close_memory(ni, &handle);
+  for (MemoryDescriptor*& md : tx.mds) close_memory(ni, std::exchange(md, nullptr));
   tx.enabled = false;
 }
 

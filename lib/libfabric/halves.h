@@ -22,7 +22,7 @@ void open_receive_half(Core& core, Receive& rx);
 void withdraw_receive(Core& core, Receive& rx);
 
 /// On duty: gives a memory descriptor back; what is under way keeps it until it ends, and nobody is told.
-void close_memory(Interface& ni, Handle* handle);
+void close_memory(Interface& ni, MemoryDescriptor* md);
 
 /// On duty. What is under way keeps its memory descriptor until it ends, and nobody is told.
 void close_transmit(Core& core, Transmit& tx);

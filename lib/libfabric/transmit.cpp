@@ -77,7 +77,7 @@ bool is_plain(const TransmitCall& call, MdUse use) {
 /// @param offset  set to where the memory is in it
 [[gnu::always_inline]] inline MemoryDescriptor* memory_of(Interface& ni, const Transmit& tx, const TransmitCall& call,
                                                           MdUse use, std::uint64_t* offset) {
-  MemoryDescriptor& whole = *ni.mds.find(tx.mds[static_cast<std::size_t>(use)]);
+  MemoryDescriptor& whole = *tx.mds[static_cast<std::size_t>(use)];
   if (call.piece_count <= 1) [[likely]] {
     *offset = call.piece_count == 1 ? reinterpret_cast<std::uintptr_t>(call.pieces->iov_base) : 0;
     if (is_plain(call, use)) return &whole;
@@ -85,21 +85,21 @@ bool is_plain(const TransmitCall& call, MdUse use) {
   return describe_memory(ni, whole, call, offset);
 }
 
-/// On duty. @return false if there is no memory descriptor left
-[[gnu::always_inline]] inline bool name_memory(Interface& ni, const Transmit& tx, const TransmitCall& call, MdUse use,
-                                               Descriptor& d) {
+/// On duty. @return what the descriptor sends from; nullptr if there is no memory descriptor left
+[[gnu::always_inline]] inline MemoryDescriptor* name_memory(Interface& ni, const Transmit& tx, const TransmitCall& call,
+                                                            MdUse use, Descriptor& d) {
   const bool fetching = is_fetching(d.type);
-  const MemoryDescriptor* md = memory_of(ni, tx, call, fetching ? MdUse::kOperand : use, &d.portals.local_offset);
-  if (md == nullptr) return false;
+  MemoryDescriptor* md = memory_of(ni, tx, call, fetching ? MdUse::kOperand : use, &d.portals.local_offset);
+  if (md == nullptr) return nullptr;
   d.portals.md_handle = md->handle;
-  if (!fetching) return true;
+  if (!fetching) return md;
   TransmitCall results = call;
   results.pieces = call.results;
   results.piece_count = call.result_count;
   const MemoryDescriptor* get_md = memory_of(ni, tx, results, use, &d.portals.local_get_offset);
-  if (get_md == nullptr) return false;
+  if (get_md == nullptr) return nullptr;
   d.portals.get_md_handle = get_md->handle;
-  return true;
+  return md;
 }
 
 /// On duty: whether so little waits to go to the target that more may.
@@ -117,19 +117,27 @@ bool has_room(Core& core, const Descriptor& d) {
   return true;
 }
 
-void post(Engine& engine, Core& core, Descriptor& d) {
+/// On duty: what leaves at once asks for no room.
+/// @param md  of `d`
+/// @return 0 | -FI_EAGAIN: too much waits, and the call may be refused
+ssize_t post(Engine& engine, Core& core, const TransmitCall& call, MemoryDescriptor& md, Descriptor& d) {
   Interface& ni = interface_of(core);
-  MemoryDescriptor& md = *ni.mds.find(d.portals.md_handle);
   // Memory of its own is held, and freed, on the general way.
   const bool plain = (md.options & kMdOneShot) == 0 && !d.portals.fenced &&
                      (!is_fetching(d.type) || (ni.mds.find(d.portals.get_md_handle)->options & kMdOneShot) == 0);
-  if (plain && send_at_once(core, ni, md, d)) return engine.settle_on_duty();
+  if (plain && send_at_once(core, ni, md, d)) {
+    engine.settle_on_duty();
+    return 0;
+  }
+  if (!call.goes_on && !has_room(core, d)) return -FI_EAGAIN;
   engine.post_on_duty(d);
+  return 0;
 }
 
 /// On duty: the descriptor says whose it is, how it is to be told of, and where its memory is.
-/// @return false if there is no memory descriptor left
-[[gnu::always_inline]] inline bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
+/// @return as name_memory
+[[gnu::always_inline]] inline MemoryDescriptor* complete(Core& core, const Transmit& tx, const TransmitCall& call,
+                                                         Descriptor& d) {
   const MdUse use = md_use_of(call, d.type);
   d.interface_index = kFabricInterface;
   d.endpoint = static_cast<std::uint16_t>(tx.number);
@@ -211,7 +219,7 @@ Trigger trigger_of(const Transmit& tx, const TransmitCall& call) {
   iovec piece;
   if (is_injected_later(call, d.type) && !copy_injected(call, d.length, kept->injected, piece)) return -FI_EFAULT;
   ssize_t result = -FI_EAGAIN;
-  if (complete(core, tx, call, kept->descriptor))
+  if (complete(core, tx, call, kept->descriptor) != nullptr)
     result = guarded([&] { return keep(kept, trigger_of(tx, call), {call.deferral.owner, &tx}); });
   if (result != 0) free_memory(interface_of(core), kept->descriptor);
   return result;
@@ -237,7 +245,6 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
   Trigger trigger = trigger_of(tx, call);
   Credit* credit = nullptr;  // Of a message that waits for nothing but its turn.
   if (trigger.counter == 0) {
-    if (!call.goes_on && !has_room(core, d)) return -FI_EAGAIN;
     if (call.portal != PortalUse::kMemory && d.type == PacketType::kPut) {
       credit = &tx.av->credit_of(call.target);
       trigger = turn_of(core, *credit);
@@ -245,6 +252,7 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
       trigger = turn_at_fence(core, tx, call);
     }
     if (trigger.counter != 0) [[unlikely]] {
+      if (!call.goes_on && !has_room(core, d)) return -FI_EAGAIN;
       if (may_be_held(core, call, trigger)) {
         hold_fence(tx, call);
       } else if (call.goes_on) {
@@ -256,17 +264,19 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
   }
   if (trigger.counter != 0 && is_injected_later(call, d.type)) [[unlikely]]
     return keep_transfer(core, tx, call, d, {});
-  if (!complete(core, tx, call, d)) {
+  MemoryDescriptor* const md = complete(core, tx, call, d);
+  if (md == nullptr) {
     free_memory(interface_of(core), d);
     return -FI_EAGAIN;
   }
   ssize_t result = 0;
   if (trigger.counter != 0) [[unlikely]] {
     result = arm(engine, d, trigger, {call.deferral.owner, &tx});
-    if (result != 0) free_memory(interface_of(core), d);
   } else {
-    post(engine, core, d);
+    result = post(engine, core, call, *md, d);
   }
+  if (result != 0) [[unlikely]]
+    free_memory(interface_of(core), d);
   if (credit != nullptr && result == 0 && is_mark_due(*credit, d.length)) [[unlikely]]
     send_mark(engine, core, *credit, d, trigger);
   return result;
