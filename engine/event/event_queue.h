@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <utility>
 
 #include "engine/event/event.h"
 
@@ -59,7 +58,10 @@ class EventQueue {
   bool remove_oldest_on_duty() {
     forget_oldest();
     if (size_ == 0) head_ = (head_ | (slots_ - 1)) + 1;
-    return std::exchange(dropped_, false);
+    if (!dropped_) [[likely]]
+      return false;
+    dropped_ = false;
+    return true;
   }
 
   /// Whether `wanted` more events fit beside those that messages under way will still post.

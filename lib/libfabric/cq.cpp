@@ -40,9 +40,10 @@ bool is_of_target(EventKind kind) {
          kind == EventKind::kGet;
 }
 
+/// The index is asked first: no event of an initiator has one, so mostly nothing else has to be asked.
 bool is_of_memory(const Event& event) {
-  return is_of_target(event.type) &&
-         event.pt_index % kPortalsPerEndpoint == static_cast<std::uint32_t>(PortalUse::kMemory);
+  return event.pt_index % kPortalsPerEndpoint == static_cast<std::uint32_t>(PortalUse::kMemory) &&
+         is_of_target(event.type);
 }
 
 /// Events that are nobody's completion: what failed in memory of ours is told to whoever did it.
@@ -50,18 +51,23 @@ bool is_silent(const Event& event) {
   return is_of_memory(event) && (!event.has_data || event.ni_fail_type != NiFail::kOk);
 }
 
-std::uint64_t flags_of(const Event& event) {
-  const std::uint64_t data = event.has_data ? FI_REMOTE_CQ_DATA : 0;
-  if (is_of_memory(event)) return FI_REMOTE_WRITE | (event.type == EventKind::kPut ? FI_RMA : FI_ATOMIC) | data;
-  const std::uint64_t flags = flags_of(kind_of(event.user_ptr));
-  if (event.type == EventKind::kAtomic || event.type == EventKind::kFetchAtomic) [[unlikely]]
-    return flags | FI_ATOMIC | data;
-  if (event.type != EventKind::kAutoUnlink) return flags | data;
+/// What is no plain end of a message, or of a transfer that was started here.
+[[gnu::noinline]] std::uint64_t flags_of_rare(const Event& event, std::uint64_t flags) {
+  if (event.type == EventKind::kAtomic || event.type == EventKind::kFetchAtomic) return flags | FI_ATOMIC;
+  if (event.type != EventKind::kAutoUnlink) return flags;
   // That a buffer is used up is no message: who finds FI_RECV looks for one. That it is canceled ends its receive, too.
   return event.ni_fail_type == NiFail::kOk ? FI_MULTI_RECV : flags | FI_MULTI_RECV;
 }
 
-void* buffer_of(const Event& event) { return is_of_target(event.type) && !is_of_memory(event) ? event.start : nullptr; }
+[[gnu::always_inline]] inline std::uint64_t flags_of(const Event& event, bool of_memory) {
+  const std::uint64_t data = event.has_data ? FI_REMOTE_CQ_DATA : 0;
+  if (of_memory) [[unlikely]]
+    return FI_REMOTE_WRITE | (event.type == EventKind::kPut ? FI_RMA : FI_ATOMIC) | data;
+  const std::uint64_t flags = flags_of(kind_of(event.user_ptr));
+  if (event.type == EventKind::kPut || event.type == EventKind::kSend) [[likely]]
+    return flags | data;
+  return flags_of_rare(event, flags) | data;
+}
 
 fi_addr_t source_of(const Lane& lane, const Event& event) {
   const Receive* receive = is_of_target(event.type) ? receiver_of(lane, event.pt_index / kPortalsPerEndpoint) : nullptr;
@@ -84,14 +90,15 @@ constexpr std::size_t entry_bytes(fi_cq_format format) {
 }
 
 /// Each format begins with what the one before it has, so an entry is written as far as the format goes.
-void write_entry(fi_cq_format format, const Event& event, std::byte* place) {
+[[gnu::always_inline]] inline void write_entry(fi_cq_format format, const Event& event, std::byte* place) {
   auto* entry = reinterpret_cast<fi_cq_tagged_entry*>(place);
   entry->op_context = context_of(event.user_ptr);
   if (format == FI_CQ_FORMAT_CONTEXT) return;
-  entry->flags = flags_of(event);
+  const bool of_memory = is_of_memory(event);
+  entry->flags = flags_of(event, of_memory);
   entry->len = fresh(event.mlength);
   if (format == FI_CQ_FORMAT_MSG) return;
-  entry->buf = buffer_of(event);
+  entry->buf = of_memory ? nullptr : event.start;  // That of an initiator's event is nullptr, too.
   entry->data = event.has_data ? event.hdr_data : 0;
   if (format == FI_CQ_FORMAT_TAGGED) entry->tag = event.match_bits;
 }
@@ -107,6 +114,8 @@ struct Look {
   /// @return whether there was anything
   bool operator()(Core& core) {
     EventQueue& events = cq.events(core);
+    const fi_cq_format format = cq.format;
+    std::byte* next = place;
     std::size_t taken = 0;
     bool failed = false;
     while (taken < count && !events.empty()) {
@@ -114,11 +123,13 @@ struct Look {
       if (!is_silent(event)) {
         failed = event.ni_fail_type != NiFail::kOk;
         if (failed) break;
-        write_entry(cq.format, event, place + taken * entry_bytes(cq.format));
+        write_entry(format, event, next);
+        next += entry_bytes(format);
         if (sources != nullptr) sources[taken] = source_of(*cq.domain->lane, event);
         ++taken;
       }
-      cq.overrun |= events.remove_oldest_on_duty();
+      if (events.remove_oldest_on_duty()) [[unlikely]]
+        cq.overrun = true;
     }
     failed |= cq.overrun && events.empty();
     if (taken > 0) result = static_cast<ssize_t>(taken);
