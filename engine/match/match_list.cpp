@@ -1,27 +1,15 @@
-// Appends to and removals from a match list; the search stands in match_list.h.
+// The rare parts of a match list; the others stand in match_list.h.
 
 #include "engine/match/match_list.h"
 
-#include <cassert>
 #include <new>
 
 namespace portofu {
 
-void MatchList::append(MatchEntry& entry) {
-  assert(!entry.is_linked());
-  entry.order = next_order_++;
-  fifo_append(head_, entry, &MatchEntry::order_links);
-  ++size_;
-}
-
-void MatchList::remove(MatchEntry& entry) {
-  assert(entry.is_linked() && size_ > 0);
-  if (last_indexed_ != nullptr && entry.order <= last_indexed_->order) {
-    index_->remove(entry);
-    if (last_indexed_ == &entry) last_indexed_ = head_ == &entry ? nullptr : entry.order_links.prev;
-  }
-  fifo_remove(head_, entry, &MatchEntry::order_links);
-  --size_;
+/// Takes an entry out of the index that is about to leave the list.
+void MatchList::remove_indexed(MatchEntry& entry) {
+  index_->remove(entry);
+  if (last_indexed_ == &entry) last_indexed_ = head_ == &entry ? nullptr : entry.order_links.prev;
 }
 
 /// Indexes the entries behind `last_indexed_`. False: no memory for an index.

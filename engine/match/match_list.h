@@ -3,6 +3,7 @@
 // message; appends and unlinks of LEs and MEs arrive here too. Structure only: no permission, no events, no memory of
 // entries.
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -54,6 +55,7 @@ class MatchList {
   MatchEntry* find_behind_first(MatchKey key, Accepts accepts);
   bool index_all();
   bool index_new_entries();
+  void remove_indexed(MatchEntry& entry);
 
   MatchEntry* head_ = nullptr;          ///< First entry in list order; null when empty.
   MatchEntry* last_indexed_ = nullptr;  ///< It and all entries before it are in `index_`; null: none is.
@@ -62,6 +64,21 @@ class MatchList {
   MatchLimits limits_;                  ///< Constant.
   std::unique_ptr<MatchIndex> index_;   ///< Null until a search needed it; kept, empty, afterwards.
 };
+
+inline void MatchList::append(MatchEntry& entry) {
+  assert(!entry.is_linked());
+  entry.order = next_order_++;
+  fifo_append(head_, entry, &MatchEntry::order_links);
+  ++size_;
+}
+
+inline void MatchList::remove(MatchEntry& entry) {
+  assert(entry.is_linked() && size_ > 0);
+  if (last_indexed_ != nullptr && entry.order <= last_indexed_->order) [[unlikely]]
+    remove_indexed(entry);
+  fifo_remove(head_, entry, &MatchEntry::order_links);
+  --size_;
+}
 
 template <class Accepts>
 MatchEntry* MatchList::find(const MatchKey& key, Accepts&& accepts) {

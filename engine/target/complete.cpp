@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/core/steps.h"
-#include "engine/queue/fresh_line.h"
 #include "engine/target/answer_out.h"
 
 namespace portofu {
@@ -85,9 +84,6 @@ void complete_header(Core& core, Interface& ni, const PortalTableEntry& portal, 
   settle(core, ni, portal, *header, header->claim);
   release_header(core, ni, header);
 }
-
-/// Whether AUTO_UNLINK is due: the entry left its list by itself, and no message is under way to it.
-bool unlinks_now(const ListEntry& entry) { return entry.state == EntryState::kUnlinking && entry.pending == 0; }
 
 /// A message that has passed flow control is about to raise its events: what was promised to them is there. AUTO_UNLINK
 /// of its entry is among them if it is the last that is under way to it.
@@ -194,21 +190,15 @@ void end_search(Core& core, Interface& ni, const PortalTableEntry& portal, Entry
   count_failure(core, ni, ct_handle);
 }
 
-void advance_unlink(Core& core, Interface& ni, ListEntry& entry, std::uint16_t pt_index) {
-  const PortalTableEntry& portal = *ni.portal(entry.pt_index);
-  if (unlinks_now(entry)) {
-    entry.state = EntryState::kUnlinked;
-    EntryNews news = news_of(entry);
-    if (!entry.canceled) news.pt_index = pt_index;
-    report_auto_unlink(core, ni, portal.eq_handle, news);
-  }
-  if (fresh(entry.state) != EntryState::kUnlinked || entry.unexpected_count != 0) return;
-  entry.state = EntryState::kGone;
-  const bool tells = entry.list == ListKind::kOverflow &&
-                     (entry.options & (kEntryEventUnlinkDisable | kEntryUnexpectedHdrDisable)) == 0;
-  if (tells) post_entry_event(core, ni, portal.eq_handle, EventKind::kAutoFree, news_of(entry));
-  entry.segment.clear();
-  ni.entries.free(entry.handle);
+void tell_unlinked(Core& core, Interface& ni, const ListEntry& entry, std::uint16_t pt_index) {
+  EntryNews news = news_of(entry);
+  if (!entry.canceled) news.pt_index = pt_index;
+  report_auto_unlink(core, ni, ni.portal(entry.pt_index)->eq_handle, news);
+}
+
+void tell_freed(Core& core, Interface& ni, const ListEntry& entry) {
+  if ((entry.options & (kEntryEventUnlinkDisable | kEntryUnexpectedHdrDisable)) != 0) return;
+  post_entry_event(core, ni, ni.portal(entry.pt_index)->eq_handle, EventKind::kAutoFree, news_of(entry));
 }
 
 }  // namespace portofu

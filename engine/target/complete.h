@@ -3,6 +3,7 @@
 // answer is the caller's next step. @spec Portals 4.3, 3.13, 3.14
 
 #include "engine/core/core.h"
+#include "engine/queue/fresh_line.h"
 #include "engine/target/match_steps.h"
 
 namespace portofu {
@@ -137,9 +138,27 @@ bool answer_if_awaited(Core& core, Interface& ni);
 /// Raises AUTO_UNLINK of an entry that left its list by itself.
 void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, EntryNews news);
 
+/// Whether AUTO_UNLINK is due: the entry left its list by itself, and no message is under way to it.
+inline bool unlinks_now(const ListEntry& entry) { return entry.state == EntryState::kUnlinking && entry.pending == 0; }
+
+// What advance_unlink tells, if anybody wants to hear it.
+void tell_unlinked(Core& core, Interface& ni, const ListEntry& entry, std::uint16_t pt_index);
+void tell_freed(Core& core, Interface& ni, const ListEntry& entry);
+
 /// Goes on with an entry that left its list by itself, as far as what refers to it allows: AUTO_UNLINK, AUTO_FREE,
 /// freed.
 /// @param pt_index  by which its last message came: there its end is told
-void advance_unlink(Core& core, Interface& ni, ListEntry& entry, std::uint16_t pt_index);
+[[gnu::always_inline]] inline void advance_unlink(Core& core, Interface& ni, ListEntry& entry, std::uint16_t pt_index) {
+  if (unlinks_now(entry)) {
+    entry.state = EntryState::kUnlinked;
+    if ((entry.options & kEntryEventUnlinkDisable) == 0) tell_unlinked(core, ni, entry, pt_index);
+  }
+  if (fresh(entry.state) != EntryState::kUnlinked || entry.unexpected_count != 0) return;
+  entry.state = EntryState::kGone;
+  if (entry.list == ListKind::kOverflow) [[unlikely]]
+    tell_freed(core, ni, entry);
+  entry.segment.clear();
+  ni.entries.free(entry.handle);
+}
 
 }  // namespace portofu

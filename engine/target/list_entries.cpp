@@ -12,7 +12,6 @@ namespace {
 
 void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle handle) {
   const MatchCriteria& criteria = request.criteria;
-  entry.publication = may_be_published(ni, request) ? Publication::kPossible : Publication::kNever;
   entry.criteria = {fresh(criteria.match_bits),
                     fresh(criteria.ignore_bits),
                     {fresh(criteria.match_id.nid), fresh(criteria.match_id.pid)},
@@ -35,11 +34,7 @@ void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle 
   entry.pt_index = request.pt_index;
   entry.list = request.list;
   entry.state = EntryState::kLinked;
-}
-
-void report_link(Core& core, Interface& ni, Handle eq_handle, const ListEntry& entry) {
-  if ((entry.options & kEntryEventLinkDisable) != 0) return;
-  post_entry_event(core, ni, eq_handle, EventKind::kLink, news_of(entry));
+  entry.publication = may_be_published(ni, entry) ? Publication::kPossible : Publication::kNever;
 }
 
 /// Whether an unexpected message moves the local offset of an entry that gets it (3.12.1,
@@ -60,11 +55,11 @@ bool use_up(const Entry& entry, std::uint64_t rlength, std::uint64_t* local_offs
 
 /// Whether the unexpected messages that an entry matches use it up, so that it comes into no list.
 /// @param found  the first of them; nullptr: there are none
-[[gnu::noinline]] bool is_used_up_by(PortalTableEntry& portal, const UnexpectedEntry* found,
-                                     const EntryRequest& request) {
+template <class Entry>
+[[gnu::noinline]] bool is_used_up_by(PortalTableEntry& portal, const UnexpectedEntry* found, const Entry& entry) {
   std::uint64_t local_offset = 0;
-  while (found != nullptr && !use_up(request, static_cast<const UnexpectedHeader*>(found)->rlength, &local_offset))
-    found = portal.unexpected.find_next(request.criteria, *found);
+  while (found != nullptr && !use_up(entry, static_cast<const UnexpectedHeader*>(found)->rlength, &local_offset))
+    found = portal.unexpected.find_next(entry.criteria, *found);
   return found != nullptr;
 }
 
@@ -135,23 +130,31 @@ void report_match(Core& core, Interface& ni, const PortalTableEntry& portal, con
 
 Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* handle) {
   PortalTableEntry& portal = *ni.portal(request.pt_index);
-  const bool takes_data = (request.options & kEntryTakesData) != 0;
-  const bool searches = (request.list == ListKind::kPriority || takes_data) && !portal.unexpected.empty();
+  const bool searches = request.list == ListKind::kPriority && !portal.unexpected.empty();
   UnexpectedEntry* found = searches ? portal.unexpected.find_first(request.criteria) : nullptr;
-  MatchList& list = portal.list(request.list);
+  const MatchList& list = portal.list(request.list);
   if (list.size() >= ni.limits.max_list_size && !is_used_up_by(portal, found, request)) return Status::kListTooLong;
   ListEntry* entry = ni.entries.allocate(handle);
   if (entry == nullptr) return Status::kNoSpace;
-  if (found != nullptr && (request.options & kEntryUseOnce) != 0 && !takes_data &&
-      static_cast<UnexpectedHeader*>(found)->complete) {
+  if (found != nullptr && (request.options & kEntryUseOnce) != 0 && static_cast<UnexpectedHeader*>(found)->complete) {
     use_at_once(core, ni, static_cast<UnexpectedHeader&>(*found), request, *entry);
     ni.entries.free(*handle);
     return Status::kOk;
   }
   fill(ni, *entry, std::move(request), *handle);
   if (found != nullptr && !give_unexpected(core, ni, portal, found, *entry)) return Status::kOk;
-  list.append(*entry);
-  report_link(core, ni, portal.eq_handle, *entry);
+  link_entry(core, ni, portal, *entry);
+  return Status::kOk;
+}
+
+Status append_behind_search(Core& core, Interface& ni, PortalTableEntry& portal, ListEntry& entry) {
+  UnexpectedEntry* found = portal.unexpected.find_first(entry.criteria);
+  if (portal.list(entry.list).size() >= ni.limits.max_list_size && !is_used_up_by(portal, found, entry)) {
+    entry.segment.clear();
+    ni.entries.free(entry.handle);
+    return Status::kListTooLong;
+  }
+  if (found == nullptr || give_unexpected(core, ni, portal, found, entry)) link_entry(core, ni, portal, entry);
   return Status::kOk;
 }
 
@@ -167,14 +170,9 @@ void hold_header(Interface& ni, std::uint16_t pt_index, UnexpectedHeader& header
   header.claim = {.by = ClaimedBy::kNobody};
 }
 
-Status take_held(Core& core, Interface& ni, UnexpectedHeader& header, EntryRequest&& request, Handle* handle) {
-  ListEntry* entry = ni.entries.allocate(handle);
-  if (entry == nullptr) return Status::kNoSpace;
-  PortalTableEntry& portal = *ni.portal(request.pt_index);
-  fill(ni, *entry, std::move(request), *handle);
-  entry->state = EntryState::kUnlinking;
-  give(core, ni, portal, header, *entry);
-  return Status::kOk;
+void take_held(Core& core, Interface& ni, UnexpectedHeader& header, ListEntry& entry) {
+  entry.state = EntryState::kUnlinking;
+  give(core, ni, *ni.portal(entry.pt_index), header, entry);
 }
 
 void drop_held(Core& core, Interface& ni, UnexpectedHeader& header) {

@@ -24,11 +24,50 @@ struct EntryRequest {
   ListKind list = ListKind::kPriority;
 };
 
-/// Appends an entry. One that takes data (kEntryTakesData) gets the unexpected messages that it matches as if they
-/// arrived now. On the priority list any other it first takes the unexpected headers that it matches: one if it is
-/// use-once (it is not linked then), else all.
+/// Appends an entry that does not take data. On the priority list it first takes the unexpected headers that it
+/// matches: one if it is use-once (it is not linked then), else all.
 /// @return kOk | kNoSpace | kListTooLong: it would be linked, and its list is full
 Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* handle);
+
+/// A slot for an entry that takes data (kEntryTakesData). Its owner writes criteria, segment, user_ptr, options and
+/// pt_index where they stay, and what else is not as in an EntryRequest that asks for nothing. Next: append_taker or
+/// take_held.
+/// @return nullptr if there is no space
+inline ListEntry* new_entry(Interface& ni) {
+  Handle handle = 0;
+  ListEntry* entry = ni.entries.allocate(&handle);
+  if (entry == nullptr) return nullptr;
+  entry->local_offset = entry->origin = entry->min_free = 0;
+  entry->uid = kUidAny;
+  entry->handle = handle;
+  entry->ct_handle = entry->read_ct_handle = 0;
+  entry->pending = entry->unexpected_count = 0;
+  entry->list = ListKind::kPriority;
+  entry->state = EntryState::kLinked;
+  entry->publication = Publication::kNever;
+  entry->canceled = entry->counts_changes = false;
+  return entry;
+}
+
+/// Its list, which has room, gets an entry.
+inline void link_entry(Core& core, Interface& ni, PortalTableEntry& portal, ListEntry& entry) {
+  portal.list(entry.list).append(entry);
+  if ((entry.options & kEntryEventLinkDisable) == 0)
+    post_entry_event(core, ni, portal.eq_handle, EventKind::kLink, news_of(entry));
+}
+
+/// append_taker, if unexpected messages have to be searched, or the list is full.
+Status append_behind_search(Core& core, Interface& ni, PortalTableEntry& portal, ListEntry& entry);
+
+/// Appends an entry from new_entry, which gets the unexpected messages that it matches as if they arrived now.
+/// @return kOk | kListTooLong: the slot is given back
+inline Status append_taker(Core& core, Interface& ni, ListEntry& entry) {
+  PortalTableEntry& portal = *ni.portal(entry.pt_index);
+  if (!portal.unexpected.empty() || portal.list(entry.list).size() >= ni.limits.max_list_size) [[unlikely]]
+    return append_behind_search(core, ni, portal, entry);
+  link_entry(core, ni, portal, entry);
+  return Status::kOk;
+}
 
 /// A header that is found may leave the list before it is known who takes it: hold_header, and later one of take_held
 /// and drop_held. Only on portal table entries whose entries take data (kEntryTakesData).
@@ -36,9 +75,8 @@ Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* h
 UnexpectedHeader* find_header(Interface& ni, std::uint16_t pt_index, const MatchCriteria& criteria);
 void hold_header(Interface& ni, std::uint16_t pt_index, UnexpectedHeader& header);
 
-/// An entry that is never linked takes the message of a held header, now or when it is whole.
-/// @return kOk | kNoSpace
-Status take_held(Core& core, Interface& ni, UnexpectedHeader& header, EntryRequest&& request, Handle* handle);
+/// An entry from new_entry, which is never linked, takes the message of a held header, now or when it is whole.
+void take_held(Core& core, Interface& ni, UnexpectedHeader& header, ListEntry& entry);
 
 /// Nobody wants the message of a held header.
 void drop_held(Core& core, Interface& ni, UnexpectedHeader& header);

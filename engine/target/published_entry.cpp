@@ -65,17 +65,16 @@ void for_each_publication(PortalTableEntry& portal, Use&& use) {
 
 }  // namespace
 
-bool may_be_published(const Interface& ni, const EntryRequest& request) {
-  if (request.list != ListKind::kPriority || (request.options & kNeedsUs) != 0) return false;
-  if ((request.options & kEntryEventCtComm) != 0 && (request.ct_handle != 0 || request.read_ct_handle != 0))
-    return false;
-  const bool raises_events = (request.options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0;
-  if (raises_events && ni.portal(request.pt_index)->eq_handle != 0) return false;
-  const MatchCriteria& criteria = request.criteria;
-  if (request.origin != 0) return false;
+bool may_be_published(const Interface& ni, const ListEntry& entry) {
+  if (entry.list != ListKind::kPriority || (entry.options & kNeedsUs) != 0) return false;
+  if ((entry.options & kEntryEventCtComm) != 0 && (entry.ct_handle != 0 || entry.read_ct_handle != 0)) return false;
+  const bool raises_events = (entry.options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0;
+  if (raises_events && ni.portal(entry.pt_index)->eq_handle != 0) return false;
+  const MatchCriteria& criteria = entry.criteria;
+  if (entry.origin != 0) return false;
   if (ni.is_matching() && (criteria.ignore_bits != 0 || !criteria.any_nid || !criteria.any_pid)) return false;
-  const std::uint64_t length = request.segment.length();
-  const MemorySegment::Run run = request.segment.run_at(0, length);
+  const std::uint64_t length = entry.segment.length();
+  const MemorySegment::Run run = entry.segment.run_at(0, length);
   return length != 0 && run.bytes == length && process_heap().holds(run.start, length);
 }
 

@@ -9,14 +9,13 @@
 // begins, and who has begun is seen.
 
 #include "engine/core/core.h"
-#include "engine/target/list_entries.h"
 
 namespace portofu {
 
-/// Whether an entry that is appended may be published: it is persistent, acknowledges, neither counts nor raises events
-/// when something succeeds, and lies in the heap; on a matching interface it ignores no bits, and takes messages of
-/// all.
-bool may_be_published(const Interface& ni, const EntryRequest& request);
+/// Whether an entry that is about to be linked may be published: it is persistent, acknowledges, neither counts nor
+/// raises events when something succeeds, and lies in the heap; on a matching interface it ignores no bits, and takes
+/// messages of all.
+bool may_be_published(const Interface& ni, const ListEntry& entry);
 
 /// Publishes the entry, if it is not yet and no other one comes before it. @pre it may be
 /// @return whether it is published

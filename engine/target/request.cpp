@@ -171,11 +171,10 @@ void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   give_late_answers(core, ni);
 }
 
-/// The end of a whole put whose entry leaves, or whose initiator still waits for an answer. Apart, like the other two
-/// here, so that what most puts run needs little room on the stack.
+/// The end of a whole put whose initiator still waits for an answer. Apart, like the other two here, so that what most
+/// puts run needs little room on the stack.
 [[gnu::noinline]] void unlink_and_answer(Core& core, Interface& ni, Peer& peer, const PacketHeader& header,
-                                         const Placement& place, bool answered) {
-  if (answered) return advance_unlink(core, ni, *place.entry, header.pt_index);
+                                         const Placement& place) {
   const AnswerContent content = content_of(core, ni, header, place);  // Of the entry, which may go.
   if (place.entry->state != EntryState::kLinked) advance_unlink(core, ni, *place.entry, header.pt_index);
   acknowledge(core, peer, header, content);
@@ -271,9 +270,11 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   ++core.activity;
   report_communication(core, *ni, portal->eq_handle, header, kType, place);
-  if (!answered || place.entry->state != EntryState::kLinked) {
+  if (!answered) {
     const Placement copy = place;  // Whose address is taken, so that `place` itself needs none.
-    unlink_and_answer(core, *ni, peer, header, copy, answered);
+    unlink_and_answer(core, *ni, peer, header, copy);
+  } else if (place.entry->state != EntryState::kLinked) {
+    advance_unlink(core, *ni, *place.entry, header.pt_index);
   }
   return true;
 }

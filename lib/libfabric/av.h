@@ -55,7 +55,10 @@ struct AddressVector {
       look_again();
     if (!has(place)) [[unlikely]]
       return nullptr;
-    *context = context_bits == 0 ? 0 : static_cast<std::uint32_t>(address >> (64 - context_bits));
+    *context = 0;  // Whatever is inserted has one.
+    if (context_bits == 0) [[likely]]
+      return &addresses[place];
+    *context = static_cast<std::uint32_t>(address >> (64 - context_bits));
     return addresses[place].has_context(*context) ? &addresses[place] : nullptr;
   }
 

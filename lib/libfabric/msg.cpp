@@ -44,6 +44,7 @@ fi_msg_tagged row(const iovec* pieces, std::size_t count, fi_addr_t peer, const 
 template <class... Tag>
 ssize_t receive_pieces(fid_ep* fid, const iovec* pieces, void**, std::size_t count, fi_addr_t source, Tag... tag,
                        void* context) {
+  if (!has_pieces(pieces, count)) return -FI_EINVAL;
   Endpoint& ep = endpoint_of(fid);
   // What FI_MULTI_RECV means is said of messages without tags.
   const std::uint64_t not_meant = sizeof...(Tag) != 0 ? FI_MULTI_RECV : 0;
@@ -60,6 +61,7 @@ ssize_t receive_buffer(fid_ep* fid, void* buffer, std::size_t bytes, void*, fi_a
 
 template <class Message>
 ssize_t receive_message(fid_ep* fid, const Message* msg, std::uint64_t flags) {
+  if (!has_pieces(msg->msg_iov, msg->iov_count)) return -FI_EINVAL;
   Endpoint& ep = endpoint_of(fid);
   return receive(ep, {portal_for(*msg), widest(*msg), ep.receiving(flags)});
 }

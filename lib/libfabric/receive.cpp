@@ -15,8 +15,10 @@ WordKind receive_kind_of(const ReceiveCall& call) {
 void* word_of(const ReceiveCall& call) { return make_word(receive_kind_of(call), call.msg.context); }
 
 /// On duty. @return false if the source is nobody
-bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* criteria) {
-  *criteria = {.match_bits = call.msg.tag, .ignore_bits = call.msg.ignore, .any_nid = true, .any_pid = true};
+[[gnu::always_inline]] inline bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* criteria) {
+  criteria->match_bits = call.msg.tag;
+  criteria->ignore_bits = call.msg.ignore;
+  criteria->any_nid = criteria->any_pid = true;
   if (!rx.directed || call.msg.addr == FI_ADDR_UNSPEC) return true;
   std::uint32_t context = 0;
   // A shared context has the vector of its endpoints, and may have none yet.
@@ -27,15 +29,26 @@ bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* crit
   return true;
 }
 
-/// The memory of a call: one piece, or several that count as one.
-bool describe(const ReceiveCall& call, MemorySegment* segment) {
-  if (call.msg.iov_count > 1) return segment->describe(call.msg.msg_iov, call.msg.iov_count);
-  if (call.msg.iov_count == 1) {
-    segment->describe(call.msg.msg_iov->iov_base, call.msg.msg_iov->iov_len);
-  } else {
-    segment->describe(static_cast<void*>(nullptr), 0);
-  }
-  return true;
+/// On duty: a slot with the memory of several pieces that count as one.
+[[gnu::noinline]] ssize_t take_slot_for_pieces(Interface& ni, const fi_msg_tagged& msg, ListEntry** slot) {
+  MemorySegment segment;  // Before there is a slot, because it may throw.
+  if (!segment.describe(msg.msg_iov, msg.iov_count)) return -FI_EINVAL;
+  *slot = new_entry(ni);
+  if (*slot == nullptr) return -FI_EAGAIN;
+  (*slot)->segment = std::move(segment);
+  return 0;
+}
+
+/// On duty: a slot with the memory of a call.
+/// @return 0 | -FI_EINVAL | -FI_EAGAIN: there is no space
+[[gnu::always_inline]] inline ssize_t take_slot(Interface& ni, const fi_msg_tagged& msg, ListEntry** slot) {
+  if (msg.iov_count > 1) [[unlikely]]
+    return take_slot_for_pieces(ni, msg, slot);
+  *slot = new_entry(ni);
+  if (*slot == nullptr) return -FI_EAGAIN;
+  const iovec piece = msg.iov_count == 1 ? *msg.msg_iov : iovec{};
+  (*slot)->segment.describe(piece.iov_base, piece.iov_len);
+  return 0;
 }
 
 /// On duty: what counts the message; a work has a counter of its own, or none.
@@ -52,19 +65,27 @@ std::uint32_t telling_of(const Receive& rx, const ReceiveCall& call) {
   return kEntryEventSuccessDisable | (rx.shared && call.deferral == nullptr ? kEntryInletDecides : 0);
 }
 
-/// On duty. @return 0 | -FI_EINVAL
-ssize_t make_request(const Receive& rx, const ReceiveCall& call, EntryRequest* request) {
-  if (!criteria_of(rx, call, &request->criteria) || !describe(call, &request->segment)) return -FI_EINVAL;
+/// On duty: the entry of a receive.
+/// @return as take_slot, or -FI_EINVAL: its source is nobody
+[[gnu::always_inline]] inline ssize_t make_entry(Interface& ni, const Receive& rx, const ReceiveCall& call,
+                                                 ListEntry** made) {
+  MatchCriteria criteria;
+  if (!criteria_of(rx, call, &criteria)) return -FI_EINVAL;
+  if (const ssize_t result = take_slot(ni, call.msg, made); result != 0) return result;
+  ListEntry* const entry = *made;
+  entry->criteria = criteria;
   const bool many = (call.flags & FI_MULTI_RECV) != 0;
-  request->ct_handle = counter_of(rx, call);
+  const bool tells_inlet = rx.shared && call.deferral == nullptr;
+  const Handle ct_handle = counter_of(rx, call);
+  entry->ct_handle = entry->read_ct_handle = ct_handle;
   // What is fetched from it is fetched by atomics: nothing else that reads comes by a tag.
   const std::uint32_t reads = call.portal == PortalUse::kTagged ? kEntryOpGet : 0;
-  request->options = kEntryOpPut | reads | kEntryTakesData | kEntryEventLinkDisable |
-                     (many ? kEntryManageLocal : kEntryUseOnce | kEntryEventUnlinkDisable) | telling_of(rx, call) |
-                     (request->ct_handle != 0 || (rx.shared && call.deferral == nullptr) ? kEntryEventCtComm : 0);
-  request->min_free = many ? std::max<std::size_t>(rx.min_multi_recv, 1) : 0;
-  request->user_ptr = word_of(call);
-  request->pt_index = portal_of(rx.number, call.portal);
+  entry->options = kEntryOpPut | reads | kEntryTakesData | kEntryEventLinkDisable |
+                   (many ? kEntryManageLocal : kEntryUseOnce | kEntryEventUnlinkDisable) | telling_of(rx, call) |
+                   (ct_handle != 0 || tells_inlet ? kEntryEventCtComm : 0);
+  if (many) entry->min_free = std::max<std::size_t>(rx.min_multi_recv, 1);
+  entry->user_ptr = word_of(call);
+  entry->pt_index = portal_of(rx.number, call.portal);
   return 0;
 }
 
@@ -139,7 +160,7 @@ UnexpectedHeader* claimed_message(const Interface& ni, const Receive& rx, const 
   return nullptr;
 }
 
-ssize_t take_claimed(Core& core, const Receive& rx, const ReceiveCall& call) {
+[[gnu::noinline]] ssize_t take_claimed(Core& core, const Receive& rx, const ReceiveCall& call) {
   Interface& ni = interface_of(core);
   UnexpectedHeader* const header = claimed_message(ni, rx, call);
   if (header == nullptr) return -FI_EINVAL;
@@ -150,19 +171,18 @@ ssize_t take_claimed(Core& core, const Receive& rx, const ReceiveCall& call) {
     drop_held(core, ni, *header);
     return 0;
   }
-  EntryRequest request;
-  if (const ssize_t result = make_request(rx, call, &request); result != 0) return result;
-  Handle handle = 0;
-  if (take_held(core, ni, *header, std::move(request), &handle) != Status::kOk) return -FI_EAGAIN;
+  ListEntry* entry = nullptr;
+  if (const ssize_t result = make_entry(ni, rx, call, &entry); result != 0) return result;
+  take_held(core, ni, *header, *entry);
   claimed_by(call.msg.context) = nullptr;
   return 0;
 }
 
-ssize_t append(Core& core, const Receive& rx, const ReceiveCall& call) {
-  EntryRequest request;
-  if (const ssize_t result = make_request(rx, call, &request); result != 0) return result;
-  Handle handle = 0;
-  if (append_entry(core, interface_of(core), std::move(request), &handle) != Status::kOk) return -FI_EAGAIN;
+[[gnu::always_inline]] inline ssize_t append(Core& core, const Receive& rx, const ReceiveCall& call) {
+  Interface& ni = interface_of(core);
+  ListEntry* entry = nullptr;
+  if (const ssize_t result = make_entry(ni, rx, call, &entry); result != 0) return result;
+  if (append_taker(core, ni, *entry) != Status::kOk) return -FI_EAGAIN;
   if (rx.domain->lane->sleepers != 0) [[unlikely]]
     look_after_sleepers(core, *rx.domain->lane);  // They may wait for it.
   return 0;
@@ -302,7 +322,6 @@ ListEntry* find_receive(const Core& core, const Receive& rx, const void* context
 ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
   return guarded([&]() -> ssize_t {
     if (!ep.rx->enabled || (flags_of(receive_kind_of(call)) & ~ep.rx->access) != 0) return -FI_EOPBADSTATE;
-    if (!has_pieces(call.msg.msg_iov, call.msg.iov_count)) return -FI_EINVAL;
     const Receive& rx = *ep.rx;
     Engine& engine = *ep.domain->engine;
     if ((call.flags & (FI_PEEK | FI_CLAIM | FI_TRIGGER)) != 0 || call.deferral != nullptr) [[unlikely]]

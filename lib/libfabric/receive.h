@@ -20,6 +20,7 @@ struct ReceiveCall {
 };
 
 /// Posts it, lets it wait for a counter, or does what FI_PEEK, FI_CLAIM and FI_DISCARD say.
+/// @param call  has the pieces that it counts (has_pieces)
 ssize_t receive(Endpoint& ep, const ReceiveCall& call);
 
 /// fi_cancel.

@@ -40,6 +40,7 @@ ssize_t queue_send(const fi_deferred_work& work, const Operation& op) {
 template <class Operation>
 ssize_t queue_receive(const fi_deferred_work& work, const Operation& op) {
   const Deferral deferral = deferral_of(work);
+  if (!has_pieces(op.msg.msg_iov, op.msg.iov_count)) return -FI_EINVAL;
   return receive(endpoint_of(op.ep), {portal_for(op.msg), widest(op.msg), without_trigger(op.flags), &deferral});
 }
 

@@ -77,9 +77,9 @@ FAULTS = [
     # target/complete: events and counts
     Fault("event of a message that has passed flow control pushes out another", "engine/target/complete.cpp",
           "queue->hold_on_duty(kMostEventsOfArrival) ? queue : nullptr", "nullptr"),
-    Fault("AUTO_UNLINK before the last message is complete", "engine/target/complete.cpp",
+    Fault("AUTO_UNLINK before the last message is complete", "engine/target/complete.h",
           "entry.state == EntryState::kUnlinking && entry.pending == 0", "entry.state == EntryState::kUnlinking"),
-    Fault("AUTO_FREE before the last header is used", "engine/target/complete.cpp",
+    Fault("AUTO_FREE before the last header is used", "engine/target/complete.h",
           "fresh(entry.state) != EntryState::kUnlinked || entry.unexpected_count != 0",
           "entry.state != EntryState::kUnlinked"),
     Fault("bytes not counted", "engine/target/complete.h",

@@ -25,6 +25,21 @@ class TakenDataTest : public CoreTest {
     own.criteria = kAnyMessage;
     append(std::move(own));
   }
+  /// As the provider makes one.
+  ListEntry& filled(EntryRequest&& request) {
+    ListEntry& entry = *new_entry(ni);
+    entry.criteria = request.criteria;
+    entry.segment = std::move(request.segment);
+    entry.min_free = request.min_free;
+    entry.user_ptr = request.user_ptr;
+    entry.options = request.options;
+    entry.ct_handle = entry.read_ct_handle = request.ct_handle;
+    entry.pt_index = request.pt_index;
+    return entry;
+  }
+  void append_filled(EntryRequest request) {
+    EXPECT_EQ(append_taker(core, ni, filled(std::move(request))), Status::kOk);
+  }
   void receive_unexpected(std::uint64_t length, std::uint64_t hdr_data) {
     PacketHeader header = put_header(length);
     header.hdr_data = hdr_data;
@@ -43,7 +58,7 @@ TEST_F(TakenDataTest, Append__gets_an_unexpected_message_as_if_it_arrived_now) {
   EXPECT_THAT(kinds(), IsEmpty());
   EntryRequest request = entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable);
   request.user_ptr = &caller;
-  append(std::move(request));
+  append_filled(std::move(request));
   const Event event = next_event();
   EXPECT_EQ(event.type, EventKind::kPut);
   EXPECT_EQ(event.ptl_list, ListKind::kPriority);
@@ -57,7 +72,7 @@ TEST_F(TakenDataTest, Append__gets_an_unexpected_message_as_if_it_arrived_now) {
 
 TEST_F(TakenDataTest, Append__waits_for_a_message_that_is_still_arriving) {
   receive(put_header(kPacketBytes + 8));
-  append(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable));
+  append_filled(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable));
   EXPECT_THAT(kinds(), IsEmpty());
   receive(data_header(kPacketBytes, 8));
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut));
@@ -68,7 +83,7 @@ TEST_F(TakenDataTest, Append__waits_for_a_message_that_is_still_arriving) {
 TEST_F(TakenDataTest, Message__longer_than_its_entry_is_a_failure) {
   for (const bool unexpected : {true, false}) {
     if (unexpected) receive_put(kMemoryBytes + 8);
-    append(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable | kEntryEventSuccessDisable));
+    append_filled(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable | kEntryEventSuccessDisable));
     if (!unexpected) receive_put(kMemoryBytes + 8);
     const Event event = next_event();
     EXPECT_EQ(event.ni_fail_type, NiFail::kTruncated);
@@ -81,7 +96,7 @@ TEST_F(TakenDataTest, Managed_entry__takes_messages_until_it_is_used_up) {
   receive_put(100);
   EntryRequest request = entry(kTaker | kEntryManageLocal);
   request.min_free = kMemoryBytes - 150;
-  append(std::move(request));
+  append_filled(std::move(request));
   receive_put(100);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kPut, EventKind::kAutoUnlink));
   EXPECT_TRUE(holds_pattern(0, 100));
@@ -92,10 +107,54 @@ TEST_F(TakenDataTest, Managed_entry__that_is_used_up_waits_for_a_message_that_is
   receive(put_header(kPacketBytes + 8));
   EntryRequest request = entry(kTaker | kEntryManageLocal);
   request.min_free = kMemoryBytes - 150;
-  append(std::move(request));
+  append_filled(std::move(request));
   EXPECT_THAT(kinds(), IsEmpty());
   receive(data_header(kPacketBytes, 8));
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink));
+}
+
+TEST_F(TakenDataTest, Slot__has_nothing_of_its_last_user) {
+  ListEntry& used = *new_entry(ni);
+  used.local_offset = used.origin = used.min_free = 1;
+  used.uid = used.ct_handle = used.read_ct_handle = used.pending = used.unexpected_count = 1;
+  used.list = ListKind::kOverflow;
+  used.state = EntryState::kGone;
+  used.publication = Publication::kWithdrawn;
+  used.canceled = used.counts_changes = true;
+  const Handle old_handle = used.handle;
+  ni.entries.free(old_handle);
+  ni.entries.set_limit(ni.entries.live_count() + 1);  // So that the slot is used again at once.
+  const ListEntry* again = new_entry(ni);
+  ASSERT_EQ(again, &used);
+  EXPECT_NE(again->handle, old_handle);
+  EXPECT_EQ(again->local_offset + again->origin + again->min_free, 0u);
+  EXPECT_EQ(again->uid, kUidAny);
+  EXPECT_EQ(again->ct_handle + again->read_ct_handle + again->pending + again->unexpected_count, 0u);
+  EXPECT_EQ(again->list, ListKind::kPriority);
+  EXPECT_EQ(again->state, EntryState::kLinked);
+  EXPECT_EQ(again->publication, Publication::kNever);
+  EXPECT_FALSE(again->canceled || again->counts_changes);
+  EXPECT_EQ(new_entry(ni), nullptr);
+}
+
+TEST_F(TakenDataTest, Entry__that_a_full_list_refuses_gives_its_slot_back) {
+  append_filled(entry(kTaker));
+  ni.limits.max_list_size = 1;
+  const std::uint32_t live = ni.entries.live_count();
+  EXPECT_EQ(append_taker(core, ni, filled(entry(kTaker))), Status::kListTooLong);
+  EXPECT_EQ(ni.entries.live_count(), live);
+}
+
+TEST_F(TakenDataTest, Entry__that_a_message_uses_up_needs_no_room_in_the_list) {
+  EntryRequest other = entry(kTaker);
+  other.criteria.match_bits = ~kBits;
+  append_filled(std::move(other));
+  ni.limits.max_list_size = 1;
+  receive_unexpected(8, 1);
+  const std::uint32_t live = ni.entries.live_count();
+  append_filled(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable));
+  EXPECT_EQ(next_event().hdr_data, 1u);
+  EXPECT_EQ(ni.entries.live_count(), live);
 }
 
 TEST_F(TakenDataTest, Held_header__is_found_by_nobody_else_and_taken_later) {
@@ -105,11 +164,9 @@ TEST_F(TakenDataTest, Held_header__is_found_by_nobody_else_and_taken_later) {
   ASSERT_NE(header, nullptr);
   EXPECT_EQ(header->hdr_data, 1u);
   hold_header(ni, kPt, *header);
-  append(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable));
+  append_filled(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable));
   EXPECT_EQ(next_event().hdr_data, 2u);
-  Handle handle = 0;
-  EXPECT_EQ(take_held(core, ni, *header, entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable), &handle),
-            Status::kOk);
+  take_held(core, ni, *header, filled(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable)));
   EXPECT_EQ(next_event().hdr_data, 1u);
   EXPECT_EQ(ni.unexpected_count, 0u);
 }
@@ -158,7 +215,7 @@ class SharedPortalTest : public TakenDataTest {
   void append_shared() {
     EntryRequest request = entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable | kEntryEventCtComm);
     request.ct_handle = 0;
-    append(std::move(request));
+    append_filled(std::move(request));
   }
   void receive_at(std::uint16_t pt_index) {
     PacketHeader header = put_header(8);
