@@ -74,7 +74,7 @@ struct StepRecord {
 static_assert(sizeof(StepRecord) == 32 && std::is_trivially_copyable_v<StepRecord>);
 
 inline constexpr std::uint64_t kStepFileMagic = 0x73706574736f500aull;  ///< "\nPosteps", little endian.
-inline constexpr std::uint32_t kStepFileVersion = 2;
+inline constexpr std::uint32_t kStepFileVersion = 3;
 
 /// The first page of a file of steps; the ring follows, and the log. Writer: the owner, all but the atomics before the
 /// file has its name. Readers: anybody, who copies and checks.
@@ -83,9 +83,8 @@ struct StepFileHead {
   std::uint32_t version;
   std::uint32_t record_bytes;  ///< sizeof(StepRecord).
   std::uint64_t capacity;      ///< Records of the ring, in which number n lies at n modulo this.
-  std::uint64_t
-      log_offset;     ///< Where in the file record number 0 is kept, and all others behind it; 0: there is no log.
-  std::uint32_t nid;  ///< ProcessId of the owner.
+  std::uint64_t log_offset;    ///< Where in the file the log of records begins (step_log.h); 0: there is none.
+  std::uint32_t nid;           ///< ProcessId of the owner.
   std::uint32_t pid;
   std::uint32_t os_pid;  ///< The owner in the kernel's numbering.
   std::int32_t rank;     ///< As the launcher says; -1: it says none.

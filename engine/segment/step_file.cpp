@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::uint64_t kRingBytes = StepFile::kRingRecords * sizeof(StepRecord);
 constexpr std::uint64_t kLogOffset = kStepHeadBytes + kRingBytes;
+constexpr std::size_t kLogRoomBytes = StepFile::kRingRecords * StepLogWriter::kMostBytes;
 
 /// Copies a text and its end; of a long one the beginning.
 template <std::size_t kBytes>
@@ -103,6 +104,10 @@ std::unique_ptr<StepFile> StepFile::create(const StepFileOptions& options, Proce
     return nullptr;
   }
   made->fill_head(self);
+  if (options.grows) {
+    made->log_room_ = std::make_unique_for_overwrite<std::byte[]>(kLogRoomBytes);
+    made->log_end_ = kLogOffset;
+  }
   const std::string path = file_path(options, self, made->head().first_realtime_ns);
   if (!options.grows) ::unlink(path.c_str());  // Of a process with the numbers of this one that is long gone.
   if (const int error = give_name(made->file_->fd(), path); error != 0) {
@@ -150,9 +155,12 @@ std::span<StepRecord> StepFile::next() {
 
 /// Appends the ring, which is full. To write it costs a third of what it costs to map new pages of the file.
 bool StepFile::log_ring() {
+  const std::span ring(reinterpret_cast<const StepRecord*>(ring_.at(0)), kRingRecords);
+  const std::byte* const end = log_.write(ring, log_room_.get());
+  const auto bytes = static_cast<std::uint64_t>(end - log_room_.get());
+  if (!may_grow_to(log_end_ + bytes) || !file_->write(log_room_.get(), log_end_, bytes)) return false;
+  log_end_ += bytes;
   const std::uint64_t logged = head().logged.load(std::memory_order_relaxed);
-  const std::uint64_t begin = kLogOffset + logged * sizeof(StepRecord);
-  if (!may_grow_to(begin + kRingBytes) || !file_->write(ring_.at(0), begin, kRingBytes)) return false;
   head().logged.store(logged + kRingRecords, std::memory_order_release);
   return true;
 }

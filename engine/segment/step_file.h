@@ -3,12 +3,14 @@
 // which grows, in a directory of whoever traces. It outlives its process: a ring until the next process of this user
 // that records comes, a growing file until somebody removes it.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "engine/observe/recorder.h"
+#include "engine/observe/step_log.h"
 #include "engine/segment/mapping.h"
 #include "engine/segment/segment_file.h"
 #include "engine/topology/process_id.h"
@@ -54,7 +56,10 @@ class StepFile final : public StepMemory {
   Mapping head_;
   Mapping ring_;
   bool grows_ = false;
-  std::uint64_t fork_generation_ = 0;  ///< Of the owner.
+  StepLogWriter log_;
+  std::unique_ptr<std::byte[]> log_room_;  ///< For a ring as the log has it. nullptr: there is no log.
+  std::uint64_t log_end_ = 0;              ///< Where in the file the log goes on.
+  std::uint64_t fork_generation_ = 0;      ///< Of the owner.
   bool ended_ = false;
 };
 

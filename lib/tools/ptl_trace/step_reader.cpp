@@ -66,6 +66,18 @@ std::uint64_t count_now(const File& file, std::size_t offset) {
   return file.read(offset, &count, sizeof count) ? count : 0;
 }
 
+/// The first records of the log, or as many as there are.
+std::vector<StepRecord> read_log(const File& file, std::uint64_t offset, std::uint64_t count) {
+  std::vector<std::byte> log(file.bytes() - std::min(file.bytes(), offset));
+  std::vector<StepRecord> records;
+  if (!file.read(offset, log.data(), log.size())) return records;
+  records.reserve(std::min<std::uint64_t>(count, log.size() / StepLogReader::kLeastBytes));
+  StepLogReader reader(log);
+  StepRecord record{};
+  while (records.size() < count && reader.read(&record)) records.push_back(record);
+  return records;
+}
+
 /// The records of a file that is perhaps being written.
 void read_records(const File& file, const StepFileHead& head, LaneSteps* lane) {
   std::vector<StepRecord> ring(head.capacity);
@@ -73,9 +85,7 @@ void read_records(const File& file, const StepFileHead& head, LaneSteps* lane) {
   std::uint64_t begin = 0;  // What was before it in the ring, and only that, may have been overwritten meanwhile.
   if (head.log_offset != 0) {
     begin = count_now(file, offsetof(StepFileHead, logged));
-    const std::uint64_t room = (file.bytes() - std::min(file.bytes(), head.log_offset)) / sizeof(StepRecord);
-    lane->steps.resize(std::min(begin, room));
-    if (!file.read(head.log_offset, lane->steps.data(), lane->steps.size() * sizeof(StepRecord))) lane->steps.clear();
+    lane->steps = read_log(file, head.log_offset, begin);
     lane->written = std::max(lane->written, begin);
     if (lane->written - begin > head.capacity) return;  // No owner wrote these numbers.
   } else {
