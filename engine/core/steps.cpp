@@ -8,13 +8,12 @@ namespace {
 /// Of two packets between the same two processes in one direction that differ in anything but their data, as a rule a
 /// different number; of what is sent again the same one.
 std::uint32_t fingerprint(const PacketHeader& header) {
-  std::uint64_t mixed = header.match_bits;
-  for (const std::uint64_t word : {header.hdr_data, header.remote_offset, std::uint64_t{header.payload_bytes},
-                                   std::uint64_t{header.pt_index} << 8 | header.flags}) {
-    mixed = (mixed ^ word) * 0x9e3779b97f4a7c15u;
-    mixed ^= mixed >> 29;
-  }
-  return static_cast<std::uint32_t>(mixed >> 16);
+  // The sum of products with odd numbers, which need not wait for each other.
+  const std::uint64_t rest =
+      std::uint64_t{header.payload_bytes} << 32 | std::uint64_t{header.pt_index} << 8 | header.flags;
+  const std::uint64_t mixed = header.match_bits * 0x9e3779b97f4a7c15u + header.hdr_data * 0xbf58476d1ce4e5b9u +
+                              header.remote_offset * 0x94d049bb133111ebu + rest * 0xd6e8feb86659fd93u;
+  return static_cast<std::uint32_t>(mixed >> 32);
 }
 
 /// An acknowledgement has no header.
@@ -32,21 +31,27 @@ std::uint32_t depth_in(const MatchList& list, const MatchEntry& entry) {
 
 }  // namespace
 
-void put_packet(const Core& core, Step step, const Peer& peer, const PacketHeader& header) {
+template <Step kStep>
+void put_packet(const Core& core, const Peer& peer, const PacketHeader& header) {
   Recorder* const to = core.recorder();
   if (to == nullptr) return;
   const std::uint64_t bytes = header.type == PacketType::kData ? header.payload_bytes : header.length;
-  to->add(step, static_cast<std::uint8_t>(header.type),
+  to->add(kStep, static_cast<std::uint8_t>(header.type),
           {bytes, peer.id.nid, pid_of(peer.id), header.operation_id, fingerprint(header)});
 }
+template void put_packet<Step::kPacketOut>(const Core&, const Peer&, const PacketHeader&);
+template void put_packet<Step::kPacketIn>(const Core&, const Peer&, const PacketHeader&);
 
-void put_message(const Core& core, Step step, const Peer& peer, const PacketHeader& header, std::uint64_t bytes) {
+template <Step kStep>
+void put_message(const Core& core, const Peer& peer, const PacketHeader& header, std::uint64_t bytes) {
   if (Recorder* const to = core.recorder())
-    to->add(step, static_cast<std::uint8_t>(header.type), {bytes, peer.id.nid, pid_of(peer.id), header.operation_id});
+    to->add(kStep, static_cast<std::uint8_t>(header.type), {bytes, peer.id.nid, pid_of(peer.id), header.operation_id});
 }
+template void put_message<Step::kDeliver>(const Core&, const Peer&, const PacketHeader&, std::uint64_t);
+template void put_message<Step::kDirect>(const Core&, const Peer&, const PacketHeader&, std::uint64_t);
 
 void put_arrival(const Core& core, const Peer& peer, const Arrival& arrival) {
-  put_message(core, Step::kDeliver, peer, arrival.header, arrival.mlength);
+  put_message<Step::kDeliver>(core, peer, arrival.header, arrival.mlength);
   Checker* const checker = core.checker();
   if (checker != nullptr && arrival.header.type != PacketType::kGet) note_arrival(*checker, arrival);
 }
@@ -61,10 +66,13 @@ void put_match(const Core& core, const Peer& peer, const PacketHeader& header, c
            depth_in(list, entry) | unexpected});
 }
 
-void put_acknowledgement(Recorder& to, std::uint64_t ticks, Step step, const AcknowledgedStep& told) {
-  to.add_at(ticks, step, static_cast<std::uint8_t>(PacketType::kAnswer),
+template <Step kStep>
+void put_acknowledgement(Recorder& to, std::uint64_t ticks, const AcknowledgedStep& told) {
+  to.add_at(ticks, kStep, static_cast<std::uint8_t>(PacketType::kAnswer),
             {told.bytes, told.peer.nid, pid_of(told.peer), told.operation_id, kOfAcknowledgement});
 }
+template void put_acknowledgement<Step::kPacketOut>(Recorder&, std::uint64_t, const AcknowledgedStep&);
+template void put_acknowledgement<Step::kPacketIn>(Recorder&, std::uint64_t, const AcknowledgedStep&);
 
 void put_event(const Core& core, const Interface& ni, Handle eq_handle, const EventQueue& queue, const Event& event) {
   if (Checker* const checker = core.checker()) keep_arrival(*checker, ni, queue);

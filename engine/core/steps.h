@@ -12,8 +12,10 @@ namespace portofu {
 
 // What is done if somebody is told: apart, and with arguments that are at hand anyway, so that the way of a message
 // stays short. Nothing, if nothing is recorded.
-[[gnu::cold, gnu::noinline]] void put_packet(const Core& core, Step step, const Peer& peer, const PacketHeader& header);
-[[gnu::cold, gnu::noinline]] void put_message(const Core& core, Step step, const Peer& peer, const PacketHeader& header,
+template <Step kStep>
+[[gnu::cold, gnu::noinline]] void put_packet(const Core& core, const Peer& peer, const PacketHeader& header);
+template <Step kStep>
+[[gnu::cold, gnu::noinline]] void put_message(const Core& core, const Peer& peer, const PacketHeader& header,
                                               std::uint64_t bytes);
 [[gnu::cold, gnu::noinline]] void put_arrival(const Core& core, const Peer& peer, const Arrival& arrival);
 [[gnu::cold, gnu::noinline]] void put_match(const Core& core, const Peer& peer, const PacketHeader& header,
@@ -24,15 +26,16 @@ struct AcknowledgedStep {
   std::uint32_t operation_id;
   std::uint64_t bytes;
 };
-[[gnu::cold, gnu::noinline]] void put_acknowledgement(Recorder& to, std::uint64_t ticks, Step step,
-                                                      const AcknowledgedStep& told);
+template <Step kStep>
+[[gnu::cold, gnu::noinline]] void put_acknowledgement(Recorder& to, std::uint64_t ticks, const AcknowledgedStep& told);
 [[gnu::cold, gnu::noinline]] void put_notice(const Core& core, const Notice& notice);
 [[gnu::cold, gnu::noinline]] void put_trigger(const Core& core, const TriggeredOperation& operation);
 
 /// A packet goes out, or has come in.
-[[gnu::always_inline]] inline void record_packet(Core& core, Step step, const Peer& peer, const PacketHeader& header) {
+template <Step kStep>
+[[gnu::always_inline]] inline void record_packet(Core& core, const Peer& peer, const PacketHeader& header) {
   if (core.observers != nullptr) [[unlikely]]
-    put_packet(core, step, peer, header);
+    put_packet<kStep>(core, peer, header);
 }
 
 /// The entry takes the message; it is still in its list.
@@ -46,7 +49,7 @@ struct AcknowledgedStep {
 [[gnu::always_inline]] inline void record_deliver(Core& core, const Peer& peer, const PacketHeader& header,
                                                   std::uint64_t mlength) {
   if (core.observers != nullptr) [[unlikely]]
-    put_message(core, Step::kDeliver, peer, header, mlength);
+    put_message<Step::kDeliver>(core, peer, header, mlength);
 }
 
 /// kDeliver of a message that an entry has taken.
@@ -58,7 +61,7 @@ struct AcknowledgedStep {
 /// kDirect.
 inline void record_direct(Core& core, const Peer& peer, const Descriptor& descriptor) {
   if (core.observers != nullptr) [[unlikely]]
-    put_message(core, Step::kDirect, peer, descriptor, descriptor.length);
+    put_message<Step::kDirect>(core, peer, descriptor, descriptor.length);
 }
 
 /// A call of the application, as long as this lives: on duty, or around what takes it.

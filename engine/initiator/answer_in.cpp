@@ -132,7 +132,7 @@ void receive_acknowledgement(Core& core, const Peer& peer, std::uint32_t operati
   if (operation == nullptr || operation->peer != &peer || operation->answered) return refuse(core);
   if (operation->expects_data || is_of_tofu(*operation)) return refuse(core);
   if (Recorder* const to = core.recorder()) [[unlikely]]
-    put_acknowledgement(*to, to->now(), Step::kPacketIn, {peer.id, operation_id, operation->length});
+    put_acknowledgement<Step::kPacketIn>(*to, to->now(), {peer.id, operation_id, operation->length});
   operation->mlength = operation->length;
   operation->remote_offset = operation->portals.put_offset;
   operation->answered = true;

@@ -31,7 +31,7 @@ inline bool fits_packet(const Peer& peer, std::uint64_t bytes) {
 /// @param bytes   of the message's data; an operand does not count
 [[gnu::always_inline]] inline void publish_packet(Core& core, Peer& peer, const PacketHeader& header,
                                                   std::uint64_t bytes) {
-  record_packet(core, Step::kPacketOut, peer, header);
+  record_packet<Step::kPacketOut>(core, peer, header);
   peer.wire->publish(*peer.link, header);
   core.counters.add(Counter::kPacketsSent);
   core.counters.add(Counter::kBytesSent, bytes);

@@ -4,14 +4,6 @@
 
 #include <utility>
 
-#if __has_include(<sys/sdt.h>)
-#include <sys/sdt.h>
-#define PORTOFU_PROBE(name, record) \
-  DTRACE_PROBE6(portofu, name, (record).kind, (record).amount, (record).nid, (record).pid, (record).id, (record).more)
-#else
-#define PORTOFU_PROBE(name, record) static_cast<void>(record)
-#endif
-
 namespace portofu {
 namespace {
 
@@ -34,29 +26,6 @@ Recorder::Recorder(StepMemory& memory)
   head_.first_ns = monotonic_ns();
 }
 
-/// A probe for each step (USDT), under the name of the step: an instruction that does nothing until somebody traces it.
-void Recorder::pass_probe(const StepRecord& record) {
-  switch (record.step) {
-    case Step::kCall: PORTOFU_PROBE(call, record); break;
-    case Step::kReturn: PORTOFU_PROBE(return, record); break;
-    case Step::kWait: PORTOFU_PROBE(wait, record); break;
-    case Step::kWaitEnd: PORTOFU_PROBE(wait_end, record); break;
-    case Step::kSleep: PORTOFU_PROBE(sleep, record); break;
-    case Step::kWake: PORTOFU_PROBE(wake, record); break;
-    case Step::kPacketOut: PORTOFU_PROBE(packet_out, record); break;
-    case Step::kPacketIn: PORTOFU_PROBE(packet_in, record); break;
-    case Step::kMatch: PORTOFU_PROBE(match, record); break;
-    case Step::kDeliver: PORTOFU_PROBE(deliver, record); break;
-    case Step::kDirect: PORTOFU_PROBE(direct, record); break;
-    case Step::kEvent: PORTOFU_PROBE(event, record); break;
-    case Step::kNotice: PORTOFU_PROBE(notice, record); break;
-    case Step::kCount: PORTOFU_PROBE(count, record); break;
-    case Step::kTrigger: PORTOFU_PROBE(trigger, record); break;
-    case Step::kNone:
-    case Step::kCountOfSteps: break;
-  }
-}
-
 /// @return false if there is no memory; a step is lost then
 bool Recorder::turn() {
   const std::span<StepRecord> memory = is_full_ ? std::span<StepRecord>() : memory_.next();
@@ -71,8 +40,12 @@ bool Recorder::turn() {
   return true;
 }
 
-void Recorder::add_of_thread(Step step, std::uint8_t kind, std::uint64_t amount, std::uint32_t more) {
-  add(step, kind, {.amount = amount, .nid = this_thread(), .more = more});
+/// By value: the fields are in registers where it is called, and need memory only here.
+void Recorder::add_after_turn(StepRecord record) {
+  if (!turn()) return;
+  *next_++ = record;
+  head_.count.store(++count_, std::memory_order_release);
+  pass_probe(record, record.step);
 }
 
 void Recorder::note_empty_look() {
@@ -84,8 +57,7 @@ void Recorder::note_empty_look() {
   add_of_thread(Step::kWait, kWaitsByPolls);
 }
 
-void Recorder::end_looks() {
-  if (empty_looks_ == 0) return;
+void Recorder::add_end_of_looks() {
   add(Step::kWaitEnd, kWaitsByPolls, {.amount = std::exchange(empty_looks_, 0), .nid = looking_thread_});
 }
 

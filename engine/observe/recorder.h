@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "engine/observe/step_probe.h"
 #include "engine/observe/step_record.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/cpu.h"
@@ -44,10 +45,10 @@ class Recorder {
   }
   /// The same for a step that has been made before.
   /// Inline, so that the fields are written from registers: those that are put together in memory first are read again
-  /// before they are there (fresh_line.h).
+  /// before they are there (fresh_line.h). With a step that is known where it is compiled, its probe alone is passed.
   [[gnu::always_inline]] void add_at(std::uint64_t ticks, Step step, std::uint8_t kind, const StepFields& fields) {
-    if (next_ == end_ && !turn()) [[unlikely]]
-      return;
+    if (next_ == end_) [[unlikely]]
+      return add_after_turn({ticks, fields.amount, fields.nid, fields.id, fields.more, fields.pid, step, kind});
     StepRecord& record = *next_++;
     record.ticks = ticks;
     record.amount = fields.amount;
@@ -58,16 +59,22 @@ class Recorder {
     record.step = step;
     record.kind = kind;
     head_.count.store(++count_, std::memory_order_release);
-    pass_probe(record);
+    pass_probe(record, step);
   }
 
   /// A step of the calling thread.
-  void add_of_thread(Step step, std::uint8_t kind, std::uint64_t amount = 0, std::uint32_t more = 0);
+  [[gnu::always_inline]] void add_of_thread(Step step, std::uint8_t kind, std::uint64_t amount = 0,
+                                            std::uint32_t more = 0) {
+    const std::uint32_t thread = this_thread();
+    add(step, kind, {.amount = amount, .nid = thread, .more = more});
+  }
 
   /// A look of the application found nothing: with the first one it begins to wait.
   void note_empty_look();
   /// A look found something, or the application calls for something else.
-  void end_looks();
+  void end_looks() {
+    if (empty_looks_ != 0) add_end_of_looks();
+  }
 
   /// Writes down what time it is by both clocks.
   void note_time();
@@ -76,7 +83,8 @@ class Recorder {
   static constexpr std::uint64_t kLooksPerTime = 1024;
 
   bool turn();
-  static void pass_probe(const StepRecord& record);
+  [[gnu::cold, gnu::noinline]] void add_after_turn(StepRecord record);
+  void add_end_of_looks();
   std::uint32_t this_thread() const;
 
   StepMemory& memory_;

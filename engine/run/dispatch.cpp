@@ -67,7 +67,7 @@ void receive_packet(Core& core, const Packet& packet) {
   if (!core.late_messages.empty() && !may_join_late_messages(core, packet)) [[unlikely]]
     read_late_messages(core);
   Peer& peer = source_peer(core, packet);
-  record_packet(core, Step::kPacketIn, peer, header);
+  record_packet<Step::kPacketIn>(core, peer, header);
   // What it gave back before it sent this is told before this. Whoever has lent waits.
   if (peer.waiting && peer.has_lent()) [[unlikely]]
     finish_taken(core, peer);

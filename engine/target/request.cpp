@@ -119,7 +119,7 @@ AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, 
   Recorder* const to = core.recorder();
   const std::uint64_t ticks = to != nullptr ? to->now() : 0;
   if (!completions.acknowledge(peer.id, header.operation_id)) return false;
-  if (to != nullptr) put_acknowledgement(*to, ticks, Step::kPacketOut, {peer.id, header.operation_id, header.length});
+  if (to != nullptr) put_acknowledgement<Step::kPacketOut>(*to, ticks, {peer.id, header.operation_id, header.length});
   return true;
 }
 
@@ -235,13 +235,12 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
 
 /// A put that lies whole in its packet and matches in the priority list is over before the next packet: it goes through
 /// the same steps as any other, and needs no state. Most puts are such ones.
+/// @param kRecorded  its steps are written down; so nothing below has to ask
 /// @return false if it is no such put, or something has to be refused; nothing was done
+template <bool kRecorded>
 [[gnu::always_inline]] inline bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header,
                                                      Payload payload) {
   constexpr PacketType kType = PacketType::kPut;
-  // While somebody is told of steps every put goes the whole way, which tells of them; so nothing below has to ask.
-  if (core.observers != nullptr) [[unlikely]]
-    return false;
   if (header.payload_bytes != header.length || !payload.is_here()) return false;
   if (peer.request_stream.mode != ArrivalMode::kIdle || peer.answers.waiting.size() >= kMostWaitingAnswers)
     return false;
@@ -259,10 +258,12 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
     if (unlinks != 0 && place.entry->pending != 0) return false;  // Another message raises it, and is promised room.
     if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry, header, kType) + unlinks)) return false;
   }
+  if constexpr (kRecorded) put_match(core, peer, header, portal->priority, *place.entry);
   take(*portal, place);
   if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload.here(), place.mlength)) [[unlikely]] {
     place.fail = fail_of_storing(payload);
   }
+  if constexpr (kRecorded) put_message<Step::kDeliver>(core, peer, header, place.mlength);
   bool answered = (header.flags & kFlagAnswerWanted) == 0;
   if (!answered && place.fail == NiFail::kOk)
     answered = acknowledge_early(core, peer, header, *place.entry, place.mlength, place.offset);
@@ -277,6 +278,12 @@ void note_word(Core& core, const Arrival& arrival, const std::byte* operand, con
     advance_unlink(core, *ni, *place.entry, header.pt_index);
   }
   return true;
+}
+
+/// The same while somebody is told of steps. The checker is told by the way of all other messages only.
+[[gnu::cold, gnu::noinline]] bool receive_told_put(Core& core, Peer& peer, const PacketHeader& header,
+                                                   Payload payload) {
+  return core.checker() == nullptr && receive_whole_put<true>(core, peer, header, payload);
 }
 
 }  // namespace
@@ -302,7 +309,12 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
 }
 
 void receive_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
-  if (!receive_whole_put(core, peer, header, payload)) receive_request(core, peer, header, payload);
+  if (core.observers != nullptr) [[unlikely]] {
+    if (receive_told_put(core, peer, header, payload)) return;
+  } else if (receive_whole_put<false>(core, peer, header, payload)) {
+    return;
+  }
+  receive_request(core, peer, header, payload);
 }
 
 }  // namespace portofu

@@ -79,6 +79,31 @@ TEST_F(StepsTest, Match__tells_how_deep_and_which_list) {
   next_event();
 }
 
+/// Of an entry that the message takes out of its list, and of the messages of a list that gets shorter.
+TEST_F(StepsTest, Match__tells_the_depth_in_the_list_as_the_message_found_it) {
+  EntryRequest other = entry(kEntryOpPut | kEntryEventLinkDisable);
+  other.criteria.match_bits = kBits + 1;
+  append(other);
+  for (int i = 0; i < 2; ++i)
+    append(entry(kEntryOpPut | kEntryEventLinkDisable | kEntryUseOnce | kEntryEventUnlinkDisable));
+  receive_put(8);
+  receive_put(8);
+  std::vector<std::uint32_t> depths;
+  for (const StepRecord& record : written()) {
+    if (record.step == Step::kMatch) depths.push_back(record.more);
+  }
+  EXPECT_THAT(depths, ElementsAre(1u, 1u));
+  next_event();
+  next_event();
+}
+
+TEST_F(StepsTest, Put_that_is_refused__has_come_and_nothing_else) {
+  receive_put(8);
+  EXPECT_EQ(steps().front(), Step::kPacketIn);
+  EXPECT_EQ(std::ranges::count(steps(), Step::kMatch), 0);
+  EXPECT_EQ(std::ranges::count(steps(), Step::kDeliver), 0);
+}
+
 TEST_F(StepsTest, Unexpected_message__is_marked) {
   append(entry(kEntryOpPut | kEntryEventLinkDisable, ListKind::kOverflow));
   receive_put(8);
@@ -93,7 +118,7 @@ TEST_F(StepsTest, Both_ends_of_a_packet__write_the_same) {
   const StepRecord out = first(Step::kPacketOut);
   EXPECT_EQ(out.pid, kPeer.pid);
   const PacketHeader header = next_sent();
-  put_packet(core, Step::kPacketIn, core.peer(kSelf), header);
+  put_packet<Step::kPacketIn>(core, core.peer(kSelf), header);
   const StepRecord in = first(Step::kPacketIn);
   EXPECT_EQ(in.kind, out.kind);
   EXPECT_EQ(in.amount, out.amount);
@@ -101,7 +126,7 @@ TEST_F(StepsTest, Both_ends_of_a_packet__write_the_same) {
   EXPECT_EQ(in.more, out.more);
   PacketHeader different = header;
   different.match_bits ^= 1;
-  put_packet(core, Step::kPacketIn, core.peer(kSelf), different);
+  put_packet<Step::kPacketIn>(core, core.peer(kSelf), different);
   EXPECT_NE(written().back().more, in.more);
 }
 
