@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 
@@ -68,12 +69,18 @@ class ChildProcess {
   pid_t pid_;  ///< -1 once it was waited for.
 };
 
-/// Runs `done` until it is true, for 30 s at most. @return its last result
+/// Runs `done` until it is true, for 30 s at most: again and again at first, then the seldomer the longer it has taken,
+/// up to once a millisecond, since what it waits for needs the processor more. @return its last result
 inline bool eventually(const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto begin = std::chrono::steady_clock::now();
   while (!done()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    sched_yield();
+    const std::chrono::duration<double, std::micro> waited = std::chrono::steady_clock::now() - begin;
+    if (waited > std::chrono::seconds(30)) return false;
+    if (waited < std::chrono::milliseconds(2)) {
+      sched_yield();
+    } else {
+      usleep(static_cast<unsigned>(std::min(waited.count() / 16, 1000.0)));
+    }
   }
   return true;
 }
