@@ -24,27 +24,49 @@ suite_exists() {
   esac
 }
 
-# run_suites NAME...: in their order, but for those whose processes sleep much: these come last, in two rows side by
-# side. The second row is a process group of its own, and ends with this script.
+# run_suites NAME...: in their order, but for those that leave a core idle, since their processes sleep or are one:
+# these come last, in three rows side by side, each with a third of what they compute. Two of the rows are process
+# groups of their own, and end with this script.
 run_suites() {
-  local suite row status=0 first=() second=()
+  local suite programs=() mpich=() hosts=()
   for suite in "$@"; do
     case $suite in
-      utofu | ucx | mpi | hosts) first+=("$suite") ;;
-      ofi | mpich) second+=("$suite") ;;
+      utofu | ofi | ucx | mpi) programs+=("$suite") ;;
+      fuzz | mpich) mpich+=("$suite") ;;
+      hosts) hosts+=("$suite") ;;
       *) run_suite "$suite" ;;
     esac
   done
-  set -m
-  run_row "${second[@]}" &
-  row=$!
-  set +m
-  # shellcheck disable=SC2064  # This row.
-  trap "kill -- -$row 2>/dev/null" EXIT
-  run_row "${first[@]}"
-  wait "$row" || status=$?
+  row_groups=()
+  trap 'end_rows' EXIT
+  start_row "${hosts[@]}"
+  start_row "${mpich[@]}"
+  (run_row "${programs[@]}")
+  wait "${row_groups[0]}" || row_failed $? "${hosts[@]}"
+  wait "${row_groups[1]}" || row_failed $? "${mpich[@]}"
   trap - EXIT
-  ((status == 0)) || report FAIL "${second[*]}" "the row of these suites" 0 "it ended with status $status; see above"
+}
+
+# start_row NAME...: runs these suites in the background; row_groups gets their process group.
+start_row() {
+  set -m
+  run_row "$@" &
+  row_groups+=($!)
+  set +m
+}
+
+end_rows() {
+  local group
+  for group in "${row_groups[@]}"; do
+    kill -- "-$group" 2>/dev/null || true
+  done
+}
+
+# row_failed STATUS NAME...
+row_failed() {
+  local status=$1
+  shift
+  report FAIL "$*" "the row of these suites" 0 "it ended with status $status; see above"
 }
 
 # run_row NAME...
@@ -98,6 +120,18 @@ run_suite_itself() {
 without_address_randomization() {
   if setarch --addr-no-randomize true 2>/dev/null; then
     setarch --addr-no-randomize "$@"
+  else
+    "$@"
+  fi
+}
+
+# with_own_shared_memory COMMAND...: with a /dev/shm that nobody else has, where the system permits it. What the jobs of
+# a suite leave there is then told from what other rows have.
+with_own_shared_memory() {
+  # shellcheck disable=SC2016  # The inner shell's arguments.
+  local shell=(unshare --mount sh -c 'mount -t tmpfs -o mode=1777 portofu /dev/shm && exec "$@"' sh)
+  if "${shell[@]}" true 2>/dev/null; then
+    "${shell[@]}" "$@"
   else
     "$@"
   fi
@@ -187,8 +221,8 @@ run_utofu() {
     report FAIL utofu "installation of the release build" 0 "see build/logs"
     return
   fi
-  tests/utofu/run_programs.sh --prefix "$portofu_prefix" --log "$PWD/build/logs/utofu" --only "${PORTOFU_ONLY:-.}" \
-    "$@" || require_failures utofu
+  with_own_shared_memory tests/utofu/run_programs.sh --prefix "$portofu_prefix" --log "$PWD/build/logs/utofu" \
+    --only "${PORTOFU_ONLY:-.}" "$@" || require_failures utofu
 }
 
 # The MPI programs, and of the MPICH suite what does not take long, with Debian's Open MPI over the libfabric provider.
@@ -202,8 +236,8 @@ run_ofi_programs() {
     report FAIL ofi "installation of the release build" 0 "see build/logs"
     return 1
   fi
-  tests/ofi/run_programs.sh --provider "$portofu_prefix/lib/libfabric" --log "$PWD/build/logs/ofi" \
-    --only "${PORTOFU_ONLY:-.}" || require_failures ofi
+  with_own_shared_memory tests/ofi/run_programs.sh --provider "$portofu_prefix/lib/libfabric" \
+    --log "$PWD/build/logs/ofi" --only "${PORTOFU_ONLY:-.}" || require_failures ofi
 }
 
 # Debian's UCX over the component that is built for it. Its runner records its results itself.
@@ -214,13 +248,14 @@ run_ucx() {
     report FAIL ucx "build of the component" 0 "see above"
     return
   fi
-  tests/ucx/run_programs.sh --component "$component" --ucx-source "$ucx_source" --log "$PWD/build/logs/ucx" \
-    --only "${PORTOFU_ONLY:-.}" || require_failures ucx
+  with_own_shared_memory tests/ucx/run_programs.sh --component "$component" --ucx-source "$ucx_source" \
+    --log "$PWD/build/logs/ucx" --only "${PORTOFU_ONLY:-.}" || require_failures ucx
 }
 
 # run_ofi_mpich MPI... GROUP...: the arguments are those of run_mpich_suite.sh.
 run_ofi_mpich() {
-  tests/mpi/run_mpich_suite.sh --log "$PWD/build/logs/ofi-mpich" --only "${PORTOFU_ONLY:-.}" "$@" ||
+  with_own_shared_memory tests/mpi/run_mpich_suite.sh --log "$PWD/build/logs/ofi-mpich" \
+    --only "${PORTOFU_ONLY:-.}" "$@" ||
     require_failures ofi
 }
 
@@ -230,7 +265,8 @@ run_mpi() {
     report FAIL mpi "build of Open MPI" 0 "see above"
     return
   fi
-  tests/mpi/run_programs.sh --prefix "$openmpi_prefix" --log "$PWD/build/logs/mpi" --only "${PORTOFU_ONLY:-.}" "$@" ||
+  with_own_shared_memory tests/mpi/run_programs.sh --prefix "$openmpi_prefix" --log "$PWD/build/logs/mpi" \
+    --only "${PORTOFU_ONLY:-.}" "$@" ||
     require_failures mpi
   tests/readme/run_readme.py --openmpi "$openmpi_prefix" --portofu "$portofu_prefix" --log "$PWD/build/logs/readme" \
     --only "${PORTOFU_ONLY:-.}" || require_failures readme
@@ -242,8 +278,8 @@ run_hosts() {
     report FAIL hosts "build of the tests or of Open MPI" 0 "see above"
     return
   fi
-  tests/hosts/run_hosts.sh --build "$PWD/build/$test_preset" --prefix "$openmpi_prefix" --log "$PWD/build/logs/hosts" \
-    --only "${PORTOFU_ONLY:-.}" "$@" || require_failures hosts
+  with_own_shared_memory tests/hosts/run_hosts.sh --build "$PWD/build/$test_preset" --prefix "$openmpi_prefix" \
+    --log "$PWD/build/logs/hosts" --only "${PORTOFU_ONLY:-.}" "$@" || require_failures hosts
 }
 
 # run_mpich GROUP...
@@ -252,8 +288,8 @@ run_mpich() {
     report FAIL mpich "build of Open MPI" 0 "see above"
     return
   fi
-  tests/mpi/run_mpich_suite.sh --prefix "$openmpi_prefix" --log "$PWD/build/logs/mpich" --only "${PORTOFU_ONLY:-.}" \
-    "$@" || require_failures mpich
+  with_own_shared_memory tests/mpi/run_mpich_suite.sh --prefix "$openmpi_prefix" --log "$PWD/build/logs/mpich" \
+    --only "${PORTOFU_ONLY:-.}" "$@" || require_failures mpich
 }
 
 # A runner that ended badly without a failed test broke down itself.

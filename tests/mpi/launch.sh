@@ -194,13 +194,16 @@ run_listed() {
 }
 
 # Segments of ours that no living process maps. Jobs that ended must leave none, also when ranks were killed; other jobs
-# of this user may be running and have theirs. A map shows a file's first name only, so files are known by their number.
+# of this user may be running and have theirs. A map shows a file's first name only, so files are known by their number,
+# and by that of the file system, of which there may be several that others see as their /dev/shm.
 ours_in_shared_memory() {
-  local file number
+  local file number device
+  device=$(stat --format=%d /dev/shm)
+  printf -v device '%02x:%02x' $((device >> 8 & 0xfff)) $((device & 0xff | device >> 12 & 0xfff00))
   find /dev/shm -maxdepth 1 -user "$(id -u)" -iname '*portofu*' ! -name 'portofu-key-*' -printf '%p %i\n' 2>/dev/null |
     sort |
     while read -r file number; do
-      grep -qsE "[[:space:]]${number}[[:space:]]+/dev/shm/" /proc/[0-9]*/maps || printf '%s\n' "${file##*/}"
+      grep -qsE " ${device} ${number} +/dev/shm/" /proc/[0-9]*/maps || printf '%s\n' "${file##*/}"
     done
 }
 
