@@ -244,6 +244,7 @@ struct uct_utofu_iface {
   uct_utofu_chunk_t* chunks;
   unsigned chunk_count;
   unsigned ring_count; /* In use, of all chunks. */
+  unsigned next_place; /* Where a free one is looked for first. */
 
   uct_utofu_op_t* ops;
   uct_utofu_op_t* free_ops;

@@ -149,19 +149,20 @@ static ucs_status_t add_chunk(uct_utofu_iface_t* iface) {
   return UCS_OK;
 }
 
-/* @return a chunk with room for a ring, at *place_p; NULL: no memory */
+/* Places that were given back last come last: what a process that is gone has put there may still arrive.
+ * @return a chunk with room for a ring, at *place_p; NULL: no memory */
 static uct_utofu_chunk_t* find_place(uct_utofu_iface_t* iface, unsigned* place_p) {
   if (iface->ring_count == iface->chunk_count * UCT_UTOFU_CHUNK_RINGS && add_chunk(iface) != UCS_OK) {
     return NULL;
   }
-  for (unsigned i = iface->chunk_count; i > 0; i--) {
-    for (*place_p = 0; *place_p < UCT_UTOFU_CHUNK_RINGS; ++*place_p) {
-      if (iface->chunks[i - 1].owners[*place_p] == NULL) {
-        return &iface->chunks[i - 1];
-      }
+  for (;;) {
+    const unsigned next = iface->next_place++ % (iface->chunk_count * UCT_UTOFU_CHUNK_RINGS);
+    uct_utofu_chunk_t* const chunk = &iface->chunks[next / UCT_UTOFU_CHUNK_RINGS];
+    *place_p = next % UCT_UTOFU_CHUNK_RINGS;
+    if (chunk->owners[*place_p] == NULL) {
+      return chunk;
     }
   }
-  return NULL;
 }
 
 static ucs_status_t make_ring(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
@@ -177,13 +178,12 @@ static ucs_status_t make_ring(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) 
   return UCS_OK;
 }
 
-static void give_ring(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
+static void give_ring(uct_utofu_iface_t* iface, const char* ring) {
   for (unsigned i = 0; i < iface->chunk_count; i++) {
-    for (unsigned place = 0; place < UCT_UTOFU_CHUNK_RINGS; place++) {
-      if (iface->chunks[i].owners[place] == peer) {
-        iface->chunks[i].owners[place] = NULL;
-        iface->ring_count--;
-      }
+    const size_t offset = (size_t)(ring - iface->chunks[i].memory);
+    if (offset < UCT_UTOFU_CHUNK_RINGS * ring_bytes(iface)) {
+      iface->chunks[i].owners[offset / ring_bytes(iface)] = NULL;
+      iface->ring_count--;
     }
   }
 }
@@ -271,14 +271,18 @@ unsigned uct_utofu_pay_debts(uct_utofu_iface_t* iface) {
   return count;
 }
 
-/* A second ring of the same VCQ is that of a later interface: what the earlier one had not sent will never come. */
+/* A second ring of the same VCQ is that of a later interface: what the earlier one had not sent will never come. What
+ * it has sent may come after this, so the later one gets another ring of slots. */
 static void bell_rung(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice, uint32_t its_index) {
   uct_utofu_peer_t* const peer = uct_utofu_peer_get(iface, notice->vcq_id);
   if (peer == NULL) {
     return;
   }
-  if (peer->rx_ring == NULL && peer->index != UCT_UTOFU_NO_INDEX && make_ring(iface, peer) != UCS_OK) {
+  const char* const earlier = peer->rx_ring;
+  if (peer->index != UCT_UTOFU_NO_INDEX && make_ring(iface, peer) != UCS_OK) {
     ucs_error("no memory for messages of one more peer");
+  } else if (earlier != NULL) {
+    give_ring(iface, earlier);
   }
   iface->talks = 1;
   peer->its_index = its_index;
@@ -460,7 +464,7 @@ static void forget_peer(uct_utofu_iface_t* iface, khiter_t place) {
   uct_utofu_peer_t* const peer = kh_val(&iface->peers, place);
   kh_del(uct_utofu_peers, &iface->peers, place);
   if (peer->rx_ring != NULL) {
-    give_ring(iface, peer);
+    give_ring(iface, peer->rx_ring);
   }
   if (peer->index != UCT_UTOFU_NO_INDEX) {
     memset(uct_utofu_record_of(iface, peer), 0, sizeof(uct_utofu_record_t));

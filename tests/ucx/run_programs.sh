@@ -192,6 +192,9 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_failure_check fetched
 - uct_failure_check closing
 - uct_failure_check left
+- uct_killed_check
+PORTOFU_SHUFFLE=1 uct_killed_check
+PORTOFU_DIRECT=0 uct_killed_check
 - uct_strangers_check counts
 - uct_strangers_check late
 - uct_strangers_check answered
