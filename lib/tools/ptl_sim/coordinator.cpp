@@ -183,18 +183,23 @@ void Coordinator::count_last_look(std::uint32_t rank) {
 
 void Coordinator::order() {
   std::uint64_t idle_since_ns = 0;
+  bool has_looked_again = false;
   while (!stopping_.load() && !failed_) {
     look_at_outsiders();
     if (step()) {
       idle_since_ns = 0;
+      has_looked_again = false;
       continue;
     }
     if (failed_ || has_all_ended()) return;
     if (look_at_all()) continue;
     if (!may_somebody_come()) {
+      // Somebody may have ended since it was looked at: it has sent something before, or it was the last one.
+      if (!std::exchange(has_looked_again, true)) continue;
       fail("the program hangs at " + std::to_string(now_ps_ / 1000) + " ns of virtual time: " + who_waits());
       return;
     }
+    has_looked_again = false;
     if (wait_for_news(kPauseNs)) idle_since_ns = 0;
     const std::uint64_t now_ns = monotonic_ns();
     if (idle_since_ns == 0) idle_since_ns = now_ns;

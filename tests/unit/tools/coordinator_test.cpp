@@ -27,17 +27,14 @@ sim::Network make_network() {
   return {machine, std::move(*layout)};
 }
 
-/// Two ranks. The first sends to the second, which takes what arrives, and no turn.
-struct CoordinatorTest : testing::Test {
-  SharedTime time{2, {}};
-  sim::Network network = make_network();
-  Coordinator coordinator{{.rank_count = 2, .is_quiet = true, .hang_ns = 10'000'000'000}, time, network};
-
-  VirtualPage& sender() { return time.page(0); }
-  VirtualPage& target() { return time.page(1); }
-
-  void SetUp() override {
-    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+/// Ranks on two nodes. The first sends to the second, which takes what arrives, and no turn.
+struct Ranks {
+  explicit Ranks(std::uint32_t count)
+      : time(count, {}),
+        network(make_network()),
+        coordinator({.rank_count = count, .per_node = count / 2, .is_quiet = true, .hang_ns = 10'000'000'000}, time,
+                    network) {
+    for (std::uint32_t rank = 0; rank < count; ++rank) {
       VirtualPage& page = time.page(rank);
       page.nid = kNid;
       page.pid = kFirstPid + rank;
@@ -46,6 +43,13 @@ struct CoordinatorTest : testing::Test {
       page.thread = static_cast<std::uint32_t>(gettid());
     }
   }
+
+  SharedTime time;
+  sim::Network network;
+  Coordinator coordinator;
+
+  VirtualPage& sender() { return time.page(0); }
+  VirtualPage& target() { return time.page(1); }
 
   void set_state(VirtualPage& page, VirtualState state) {
     page.state = static_cast<std::uint32_t>(state);
@@ -95,6 +99,34 @@ struct CoordinatorTest : testing::Test {
     coordinator.end();
   }
 };
+
+struct CoordinatorTest : testing::Test, Ranks {
+  CoordinatorTest() : Ranks(2) {}
+};
+
+/// So many that a look at all takes the coordinator a while. All but the first two have ended.
+struct ManyRanks : Ranks {
+  static constexpr std::uint32_t kCount = 1000;
+  ManyRanks() : Ranks(kCount) {
+    for (std::uint32_t rank = 2; rank < kCount; ++rank) {
+      time.page(rank).state = static_cast<std::uint32_t>(VirtualState::kGone);
+      coordinator.rank_ended(static_cast<int>(rank));
+    }
+  }
+
+  /// Lets the coordinator look, and comes back somewhere in the middle of that, another place each time.
+  void interrupt_look(int round) {
+    ring_coordinator(time.header());
+    const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(15 * round);
+    while (std::chrono::steady_clock::now() < until) {
+    }
+  }
+};
+
+constexpr int kRounds = 30;
+
+/// Long enough for it to find nothing to do.
+void pause_for_look() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
 
 TEST_F(CoordinatorTest, Messages__arrive_if_their_sender_ends_before_its_first_turn) {
   set_state(target(), VirtualState::kRetired);
@@ -196,6 +228,39 @@ TEST_F(CoordinatorTest, Messages__count_if_all_end_at_once) {
   coordinator.begin();
   coordinator.end();
   EXPECT_EQ(coordinator.message_count(), 1u);
+}
+
+TEST(Coordinator, Job__does_not_hang_if_its_last_rank_ends_while_all_are_looked_at) {
+  for (int round = 0; round < kRounds; ++round) {
+    ManyRanks ranks;
+    ranks.set_state(ranks.sender(), VirtualState::kGone);
+    ranks.set_state(ranks.target(), VirtualState::kGone);
+    ranks.coordinator.rank_ended(1);
+    ranks.coordinator.begin();
+    pause_for_look();
+    ranks.interrupt_look(round);
+    ranks.end();
+    ASSERT_EQ(ranks.coordinator.complaint(), "") << round;
+  }
+}
+
+TEST(Coordinator, Messages__arrive_if_their_sender_ends_while_all_are_looked_at) {
+  for (int round = 0; round < kRounds; ++round) {
+    ManyRanks ranks;
+    ranks.set_state(ranks.sender(), VirtualState::kReady);
+    ranks.set_state(ranks.target(), VirtualState::kWaiting);
+    ranks.coordinator.begin();
+    ASSERT_TRUE(ranks.wait_until([&] { return ranks.sender().turn == 1; })) << ranks.coordinator.complaint();
+    ranks.set_state(ranks.sender(), VirtualState::kAway);
+    pause_for_look();
+    ranks.interrupt_look(round);
+    ranks.send();
+    ranks.coordinator.rank_ended(0);
+    ASSERT_TRUE(ranks.has_arrived(1)) << round << ": " << ranks.coordinator.complaint();
+    ranks.take_delivery();
+    ASSERT_TRUE(ranks.wait_until([&] { return ranks.target().turn == 1; })) << ranks.coordinator.complaint();
+    ranks.end();
+  }
 }
 
 }  // namespace
