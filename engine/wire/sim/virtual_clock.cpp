@@ -270,6 +270,7 @@ void VirtualClock::admit_freezing() {
 
 /// Says that the rank does not run, and sleeps until it does.
 void VirtualClock::give_turn(VirtualState state, std::uint64_t until_ps) {
+  in_turn_change_ = true;
   admit_freezing();
   const std::uint32_t seen = page_.turn.load(std::memory_order_acquire);
   caller_.store(this_thread(), std::memory_order_relaxed);
@@ -277,7 +278,6 @@ void VirtualClock::give_turn(VirtualState state, std::uint64_t until_ps) {
   page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
   page_.until_ps.store(until_ps, std::memory_order_relaxed);
   page_.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
-  in_turn_change_ = true;
   ring_coordinator(*header_);
   while (page_.turn.load(std::memory_order_acquire) == seen) {
     if (!virtual_wait(page_.turn, seen, kLookAtCoordinatorNs) && is_deserted()) break;
@@ -481,10 +481,12 @@ void VirtualClock::retire() {
   if (!left_) end_as(VirtualState::kRetired);
 }
 
+/// In the middle of a change of turns it would lose its turn, or keep one that it has given back.
 void VirtualClock::freeze(bool in_call) {
   page_.polled_cpu_ns.store(thread_cpu_ps() / 1000, std::memory_order_relaxed);
   auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
-  const auto answer = static_cast<std::uint32_t>(in_call ? VirtualState::kRunning : VirtualState::kFrozen);
+  const auto answer =
+      static_cast<std::uint32_t>(in_call || in_turn_change_ ? VirtualState::kRunning : VirtualState::kFrozen);
   if (!page_.state.compare_exchange_strong(asked, answer)) return;
   ring_coordinator(*header_);
   constexpr auto kFrozen = static_cast<std::uint32_t>(VirtualState::kFrozen);

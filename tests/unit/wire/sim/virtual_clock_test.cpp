@@ -535,6 +535,24 @@ TEST_F(VirtualClockTest, Frozen__threads_go_on_with_their_turn_and_were_not_aske
   EXPECT_EQ(job.page().spent_ps[static_cast<std::size_t>(VirtualSpent::kMemory)].load(), 700u);
 }
 
+/// It may have its turn and not know it yet. Whoever froze it there and let it go on by another turn would find that it
+/// gives this one back.
+TEST_F(VirtualClockTest, Frozen__no_thread_is_while_it_changes_turns) {
+  const auto clock = open();
+  static VirtualClock* asked = nullptr;
+  asked = clock.get();
+  signal(SIGUSR1, [](int) { asked->freeze(false); });
+  std::thread rank([&] { clock->wait(kNeverPs); });
+  ASSERT_TRUE(job.await(VirtualState::kWaiting));
+  job.page().state.store(static_cast<std::uint32_t>(VirtualState::kAsked));
+  pthread_kill(rank.native_handle(), SIGUSR1);
+  EXPECT_TRUE(job.await(VirtualState::kRunning));
+  job.grant(700);
+  rank.join();
+  signal(SIGUSR1, SIG_DFL);
+  EXPECT_EQ(clock->now_ps(), 700 + VirtualJob::kPollPs);
+}
+
 TEST_F(VirtualClockTest, Deserted__by_the_coordinator_time_is_real) {
   job.header().coordinator = 0x3fffffff;  // No such process.
   const auto clock = open();
