@@ -102,20 +102,27 @@ TEST(PtlSimRepeat, Ends__are_the_same_of_ranks_that_meet_past_the_library) {
   for (const char* role : {"two_tnis", "rate"}) expect_the_same_in_each_run(role, {"--nodes", "2x3x2"}, 3);
 }
 
-/// What the coordinator takes for granted of a rank that tells nothing is what it has seen, and not how late it is.
-TEST(PtlSimRepeat, Times__are_the_same_whoever_is_held_up) {
-  const Words options{"--nodes", "2", "--per-node", "2"};
-  const Simulated first = run("memory", options);
+/// @param runs  of each kind of delay
+void expect_the_same_whoever_is_held_up(const char* role, const Words& options, int runs) {
+  const Simulated first = run(role, options);
   ASSERT_EQ(first.status, 0) << first.output;
   std::mt19937 random(1);
   for (const HeldUp who : {HeldUp::kSim, HeldUp::kOneRank, HeldUp::kAll}) {
-    for (int i = 0; i < 2; ++i) {
-      const Simulated job =
-          run("memory", options, true, [&](const Launcher& launcher) { hold_up(launcher, who, random); });
+    for (int i = 0; i < runs; ++i) {
+      const Simulated job = run(role, options, true, [&](const Launcher& launcher) { hold_up(launcher, who, random); });
       ASSERT_EQ(job.status, 0) << job.output;
-      EXPECT_EQ(job.report, first.report) << static_cast<int>(who) << ", run " << i;
+      EXPECT_EQ(job.report, first.report) << role << ", " << static_cast<int>(who) << ", run " << i;
     }
   }
+}
+
+/// What the coordinator takes for granted of a rank that tells nothing is what it has seen, and not how late it is.
+TEST(PtlSimRepeat, Times__are_the_same_whoever_is_held_up) {
+  expect_the_same_whoever_is_held_up("memory", {"--nodes", "2", "--per-node", "2"}, 2);
+}
+
+TEST(PtlSimRepeat, Portals__times_are_the_same_whoever_is_held_up) {
+  for (const char* role : {"ring", "triggered"}) expect_the_same_whoever_is_held_up(role, {"--nodes", "2x3x2"}, 1);
 }
 
 }  // namespace
