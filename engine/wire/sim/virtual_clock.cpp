@@ -509,6 +509,12 @@ std::uint64_t VirtualClock::stamp(VirtualCall call) {
   return clock_ps_;
 }
 
+std::uint64_t VirtualClock::stamp_own_word() {
+  if (in_nic_) return nic_.time_ps;
+  if (!starting_up_) has_sent_ = looks_count_ = true;
+  return clock_ps_;
+}
+
 void VirtualClock::report(VirtualReport report) {
   report.source_nid = self_.nid;
   report.source_pid = self_.pid;

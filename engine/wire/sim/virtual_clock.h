@@ -87,6 +87,9 @@ class VirtualClock {
   /// What a call sends costs time. @return when it leaves
   std::uint64_t stamp(VirtualCall call);
 
+  /// The same of what costs nothing, see is_own_word.
+  std::uint64_t stamp_own_word();
+
   /// What this thread has done since the last call that costs time was the library's own work, and is not counted as
   /// the program's. Any thread.
   void end_own_work();

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "engine/wire/header.h"
+
 namespace portofu {
 
 inline constexpr std::uint64_t kVirtualMagic = 0x314d49534f545250;  // "PRTOSIM1"
@@ -81,6 +83,10 @@ struct VirtualReport {
   std::uint32_t source_pid;   ///< and PID: another process may be the rank by now.
   std::uint32_t source_life;  ///< VirtualPage::life of its sender.
 };
+
+/// A word of Portofu's own, by which gates tell each other how a circuit stands. No machine sends it, so it takes no
+/// time. What passes a gate has bytes.
+constexpr bool is_own_word(PacketType type, std::uint64_t bytes) { return type == PacketType::kTofuGate && bytes == 0; }
 
 /// A stretch of a rank's time. Each begins where the one before it has ended.
 struct VirtualSpan {

@@ -110,8 +110,9 @@ void VirtualWire::publish(Link& link, const PacketHeader& header) {
 void VirtualWire::report(const Way& way, const PacketHeader& header, std::uint64_t number) {
   VirtualReport report{};
   report.number = number;
-  report.time_ps = clock_.stamp(call_of(header.type));
   report.bytes = header.payload_bytes + bytes_to_come(header);
+  report.time_ps =
+      is_own_word(header.type, report.bytes) ? clock_.stamp_own_word() : clock_.stamp(call_of(header.type));
   report.nid = way.peer.nid;
   report.pid = way.peer.pid;
   report.interface = is_of_answer(header) ? clock_.interface() : interface_of(header);

@@ -98,6 +98,7 @@ class Coordinator final : public JobWatcher {
     std::uint32_t waker = kNoMessage;   ///< The message because of which it does.
     std::uint64_t under_way = 0;        ///< Messages that it has sent and that have not arrived.
     std::uint64_t arrived_ps = 0;       ///< When the last message that it has sent has arrived.
+    std::uint64_t reaches_ps = 0;       ///< When those that have departed all will have.
     bool told = false;                  ///< Since its turn something has arrived for it.
     bool is_deaf = false;               ///< It takes no signals: it was asked, and has not answered.
     PollingEvidence evidence;           ///< Of this turn, or before the first one.

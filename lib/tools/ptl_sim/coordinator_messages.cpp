@@ -36,6 +36,10 @@ sim::PacketKind kind_of(const VirtualReport& report, std::uint32_t inline_bytes)
   return is_short ? sim::PacketKind::kInlinePut : sim::PacketKind::kPut;
 }
 
+bool is_own_word(const VirtualReport& report) {
+  return portofu::is_own_word(static_cast<PacketType>(report.type), report.bytes);
+}
+
 /// Whether the notice of a message is written behind its data, and is not all that is written.
 bool is_behind_data(const VirtualReport& report) {
   switch (kind_of(report, 0)) {
@@ -112,19 +116,29 @@ bool Coordinator::drain(std::uint32_t rank, std::uint32_t answered) {
       return false;
     }
     departure.target_life = time_.page(departure.target).life.load();
-    if (departure.time_ps < now_ps_) ++times_[rank].late_calls;
+    const bool is_late = departure.time_ps < now_ps_;
     departure.time_ps = std::max(departure.time_ps, now_ps_);
     ++seats_[rank].under_way;
+    happenings_.push(departure);
+    if (is_own_word(departure.report)) continue;
+    if (is_late) ++times_[rank].late_calls;
     ++times_[rank].messages;
     times_[rank].bytes += departure.report.bytes;
     ++message_count_;
-    happenings_.push(departure);
   }
   page.reports_taken.store(taken, std::memory_order_release);
   return true;
 }
 
 void Coordinator::depart(const Happening& departure) {
+  Happening arrival = departure;
+  arrival.what = What::kArrival;
+  std::uint64_t& reaches_ps = seats_[departure.rank].reaches_ps;
+  if (is_own_word(departure.report)) {
+    arrival.message = kNoMessage;
+    arrival.time_ps = std::max(departure.time_ps, reaches_ps);  // It overtakes nothing.
+    return happenings_.push(arrival);
+  }
   sim::Packet packet;
   packet.from_node = departure.rank / options_.per_node;
   packet.to_node = departure.target / options_.per_node;
@@ -132,10 +146,9 @@ void Coordinator::depart(const Happening& departure) {
   packet.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(departure.report.bytes, UINT32_MAX));
   packet.to_interface = departure.report.to_interface % network_.machine().interfaces.count;
   packet.kind = kind_of(departure.report, network_.machine().limits.inline_bytes);
-  Happening arrival = departure;
-  arrival.what = What::kArrival;
   const sim::Passage passage = network_.send(departure.time_ps, packet);
   arrival.time_ps = std::clamp(passage.arrived_ps, departure.time_ps, kLatestPs);
+  reaches_ps = std::max(reaches_ps, arrival.time_ps);
   const bool is_kept = options_.keeps_history && history_.has_room();
   arrival.message = is_kept ? static_cast<std::uint32_t>(history_.messages.size()) : kNoMessage;
   happenings_.push(arrival);
@@ -228,7 +241,8 @@ void Coordinator::come_back(const Happening& arrival) {
   packet.kind = sim::PacketKind::kAck;
   Happening lost = arrival;
   lost.what = What::kLost;
-  lost.time_ps = std::clamp(network_.send(now_ps_, packet).arrived_ps, now_ps_, kLatestPs);
+  const bool takes_time = !is_own_word(arrival.report);
+  lost.time_ps = takes_time ? std::clamp(network_.send(now_ps_, packet).arrived_ps, now_ps_, kLatestPs) : now_ps_;
   happenings_.push(lost);
 }
 
@@ -261,13 +275,14 @@ void Coordinator::arrive(const Happening& arrival) {
   if (!is_taken) come_back(arrival);
   drain(target, arrival.message);
   Seat& sender = seats_[arrival.rank];
-  sender.arrived_ps = now_ps_;
+  if (!is_own_word(report)) sender.arrived_ps = now_ps_;  // Whoever leaves does so whenever it has met others.
   if (--sender.under_way == 0 && state(arrival.rank) == VirtualState::kLeaving) {
     look_at(arrival.rank);
     sender.waker = arrival.message;
   }
   tell(target, is_behind_data(report) ? options_.notice_ps : 0, arrival.message);
-  if (state(target) != VirtualState::kFrozen || seats_[target].place_ps != kNeverPs) return;
+  const bool is_frozen = state(target) == VirtualState::kFrozen && seats_[target].place_ps == kNeverPs;
+  if (!is_frozen || is_own_word(report)) return;
   const std::uint64_t clock_ps = std::min(time_.page(target).clock_ps.load(), kLatestPs);
   set_place(target, std::max(now_ps_, clock_ps) + options_.look_ps, arrival.message);
 }

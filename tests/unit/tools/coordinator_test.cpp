@@ -56,14 +56,15 @@ struct Ranks {
     ring_coordinator(time.header());
   }
 
-  void send(std::uint32_t departure = 0) {
+  void send(std::uint32_t departure = 0) { send(PacketType::kTofuPut, 8, departure); }
+  void send(PacketType type, std::uint64_t bytes, std::uint32_t departure = 0) {
     const std::uint32_t given = sender().reports_given;
     VirtualReport report{};
     report.number = given;
-    report.bytes = 8;
+    report.bytes = bytes;
     report.nid = kNid;
     report.pid = kFirstPid + 1;
-    report.type = static_cast<std::uint8_t>(PacketType::kTofuPut);
+    report.type = static_cast<std::uint8_t>(type);
     report.source_nid = kNid;
     report.source_pid = kFirstPid;
     report.departure = departure;
@@ -228,6 +229,30 @@ TEST_F(CoordinatorTest, Messages__count_if_all_end_at_once) {
   coordinator.begin();
   coordinator.end();
   EXPECT_EQ(coordinator.message_count(), 1u);
+}
+
+/// Ranks free their gates when they have met past the library, so whose words come when is a matter of luck.
+TEST_F(CoordinatorTest, Words__of_gates_arrive_and_take_no_time) {
+  set_state(sender(), VirtualState::kRetired);
+  set_state(target(), VirtualState::kRetired);
+  send();
+  send(PacketType::kTofuGate, 0);
+  coordinator.begin();
+  ASSERT_TRUE(has_arrived(1)) << coordinator.complaint();
+  const std::uint64_t arrived_ps = target().delivery.time_ps;
+  EXPECT_GT(arrived_ps, 0u);
+  take_delivery();
+  ASSERT_TRUE(has_arrived(2)) << coordinator.complaint();
+  EXPECT_EQ(target().delivery.number, 1u);
+  EXPECT_EQ(target().delivery.time_ps, arrived_ps) << "it overtakes nothing";
+  take_delivery();
+  send(PacketType::kTofuGate, 0);
+  ASSERT_TRUE(has_arrived(3)) << coordinator.complaint();
+  take_delivery();
+  end();
+  EXPECT_EQ(coordinator.end_ps(), arrived_ps);
+  EXPECT_EQ(coordinator.message_count(), 1u);
+  EXPECT_EQ(coordinator.times()[0].late_calls, 0u) << "though it was sent at 0";
 }
 
 TEST(Coordinator, Job__does_not_hang_if_its_last_rank_ends_while_all_are_looked_at) {

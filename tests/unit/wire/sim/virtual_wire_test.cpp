@@ -84,6 +84,16 @@ TEST_F(VirtualWireTest, A_message__says_by_what_number_its_departure_is_told) {
   EXPECT_EQ(report(1).in_command, 0);
 }
 
+/// Gates tell each other when a circuit begins and ends, which those of a machine do not.
+TEST_F(VirtualWireTest, A_word_of_gates__costs_nothing_but_what_passes_them_does) {
+  send(PacketType::kTofuGate, {}, 0);
+  send(PacketType::kTofuGate, {1, 2}, 2);
+  ASSERT_EQ(report_count(), 2u);
+  EXPECT_EQ(report(0).time_ps, 0u);
+  EXPECT_EQ(report(1).time_ps, VirtualJob::kBarrierPs);
+  EXPECT_EQ(job.page().count[static_cast<std::size_t>(VirtualSpent::kBarrier)].load(), 1u);
+}
+
 TEST_F(VirtualWireTest, A_long_message__is_told_once_and_handed_on_as_a_whole) {
   send(PacketType::kPut, {1}, 3);
   EXPECT_FALSE(wire.has_arrived(kOwnId, report(0).number)) << "its rest is missing";
