@@ -71,10 +71,11 @@ struct Peer {
   Outbox requests;                        ///< What we ask of it. What waits here is its TOQ.
   Outbox answers;                         ///< What we answer; waits for no request.
   std::unique_ptr<PublishedEntries> published;  ///< nullptr: it has told of none since the link was made.
-  DirectMapped<PutRegion, 8> put_regions;       ///< uTofu: those that puts went to last, since the link was made.
-  std::deque<HeldNotice> held_notices;          ///< uTofu: the first is awaited; empty if no get is under way.
-  Arrival request_stream;                       ///< Request that is arriving.
-  Arrival answer_stream;                        ///< Answer that is arriving; header.operation_id names the operation.
+  std::uint32_t lost_setting = 0;  ///< uTofu: of our gates, the last one when what it sends was last lost; 0: never.
+  DirectMapped<PutRegion, 8> put_regions;  ///< uTofu: those that puts went to last, since the link was made.
+  std::deque<HeldNotice> held_notices;     ///< uTofu: the first is awaited; empty if no get is under way.
+  Arrival request_stream;                  ///< Request that is arriving.
+  Arrival answer_stream;                   ///< Answer that is arriving; header.operation_id names the operation.
 
   /// Whether it may still read memory of ours.
   bool has_lent() const { return !requests.lent.empty() || !answers.lent.empty(); }

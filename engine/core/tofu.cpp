@@ -85,14 +85,6 @@ FindResult Tofu::ask_owner(std::uint64_t id, NameOwner* owner) {
   const FindResult found = directory->find(claim_key(id), owner);
   if (found != FindResult::kFound) return found;
   owners_[claim_key(id)] = *owner;
-  // Whoever has the number of a dead process later is of no circuit of ours.
-  const auto meet = [&](std::uint64_t end, ProcessId& process) {
-    if (claim_key(end) == claim_key(id) && process == ProcessId{}) process = *owner;
-  };
-  for_each_gate([&meet](BarrierGate& gate) {
-    meet(gate.remote_source, gate.source.process);
-    meet(gate.remote_target, gate.target.process);
-  });
   return found;
 }
 

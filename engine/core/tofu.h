@@ -220,7 +220,7 @@ class Tofu {
   bool circuits_over = false;       ///< Some circuit has an end, or some gate has left its own.
   bool has_doubts = false;          ///< Some gate may have.
   /// What was the last setting of a source in a circuit that a gate has left, 0: not known; by number of the gate, and
-  /// id and process_key of the source, {0, 0}: not known. Of processes that live.
+  /// id and process_key of the source, {0, 0}: not known. The source 0: there were others, which are forgotten.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> former_sources;
 
   // Of initiator/tofu_report.

@@ -111,8 +111,7 @@ inline bool is_earlier(std::uint32_t setting, std::uint32_t than) {
 /// What a gate knows of the one whose packets it takes: which of them are of this circuit. The source names its
 /// settings by numbers; 0: none.
 struct GateSource {
-  ProcessId process;     ///< Who had the gate when that was asked for first; {0, 0}: it has no answer yet.
-  bool is_dead = false;  ///< That process is.
+  ProcessId process;  ///< Who had the gate when that was asked for first; {0, 0}: it has no answer yet.
   /// Another circuit of this process is over: what the source sends, or says unasked, may be of an earlier circuit.
   bool asks = false;
   bool doubts = false;              ///< The gate may have missed what it has said, and asks once a barrier waits.
@@ -132,7 +131,7 @@ struct GateSource {
 /// Who gets the packets of a gate.
 struct GateTarget {
   ProcessId process;     ///< As GateSource::process.
-  bool is_dead = false;  ///< That process is: another one may have the number, in another circuit.
+  bool is_dead = false;  ///< There is no link to that process: another one may have the number, in another circuit.
 };
 
 /// What a gate has to say, and says as soon as it can.

@@ -67,6 +67,8 @@ void pass_gate(Core& core, std::uint32_t number) {
   if (gate->owed.any()) tell_what_is_owed(core, *gate);
   // It may have been configured anew meanwhile.
   if (!gate->rounds.armed || gate->rounds.inputs.success() < gate->rounds.awaited_inputs) return;
+  // Inputs that come behind an end, as after a link was lost, are of later rounds.
+  if (!gate->is_start() && gate->rounds.passed >= gate->rounds.whole) return;
   const GateValue value = take_inputs(gate->rounds);
   ++core.activity;
   if (!gate->is_start()) {
@@ -122,19 +124,18 @@ void fail_gate_packet(Core& core, const Descriptor& descriptor) {
 
 void fail_barriers_with(Core& core, ProcessId process) {
   if (core.tofu == nullptr) return;
+  // It may be alive, and what it has sent be lost with a link: then it hears of the end by the link to it.
+  Peer& peer = core.peer(process);
+  peer.lost_setting = core.tofu->gate_settings;
+  const bool is_heard = peer.state == PeerState::kConnected && !peer.link->lost;
   core.tofu->for_each_gate([&](BarrierGate& gate) {
     // A process may end as soon as its own barrier is over: what it has sent is enough for ours, and what it has got of
     // this round was enough for it.
-    if (gate.source.process == process) {
-      gate.source.is_dead = true;
-      lose_source(core, gate);
-    }
+    if (gate.source.process == process) lose_source(core, gate);
     if (gate.target.process != process) return;
-    gate.target.is_dead = true;
+    gate.target.is_dead |= !is_heard;
     end_set(core, gate, false);
   });
-  std::erase_if(core.tofu->former_sources,
-                [&](const auto& one) { return std::get<2>(one.first) == process_key(process); });
 }
 
 }  // namespace portofu

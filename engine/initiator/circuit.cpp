@@ -51,12 +51,21 @@ void trust_source(Core& core, BarrierGate& gate, std::uint32_t setting) {
   count_inputs(core, gate);
 }
 
+/// Former sources that are known of a gate. Those of one that had more are forgotten.
+constexpr std::ptrdiff_t kMostFormerSources = 64;
+
 /// A gate leaves its circuit: what its source had last there, as far as it is known, is not what it has in the next
-/// one.
+/// one. Also of a source that was lost: it may live, and what it has sent since come late.
 void note_former_source(Core& core, const BarrierGate& gate) {
-  if (!gate.configured || gate.remote_source == BarrierGate::kNoGate || gate.source.is_dead) return;
-  core.tofu->former_sources[{queue_number(gate.id), gate.remote_source, process_key(gate.source.process)}] =
-      gate.source.certain_setting();
+  if (!gate.configured || gate.remote_source == BarrierGate::kNoGate) return;
+  auto& former = core.tofu->former_sources;
+  const std::uint32_t number = queue_number(gate.id);
+  const auto first = former.lower_bound({number, 0, 0}), end = former.lower_bound({number + 1, 0, 0});
+  if (std::distance(first, end) >= kMostFormerSources) {
+    former.erase(first, end);
+    former[{number, 0, 0}] = 0;
+  }
+  former[{number, gate.remote_source, process_key(gate.source.process)}] = gate.source.certain_setting();
 }
 
 /// Whether the last setting of the source that the gate has heard of is one of this circuit, though it has not
@@ -66,6 +75,7 @@ bool is_of_this_circuit(const Core& core, const BarrierGate& gate) {
   const auto& former = core.tofu->former_sources;
   const std::uint32_t number = queue_number(gate.id);
   const std::uint64_t process = process_key(gate.source.process);
+  if (former.contains({number, 0, 0})) return false;
   for (auto at = former.lower_bound({number, gate.remote_source, 0}); at != former.end(); ++at) {
     const auto& [of_gate, source, then] = at->first;
     if (of_gate != number || source != gate.remote_source) break;
@@ -200,6 +210,21 @@ void leave_circuit(Core& core, BarrierGate& gate) {
   gate.rounds.armed = false;  // What its inputs have fired already passes nothing.
   gate.configured = false;
   gate.is_left_out = true;
+}
+
+void meet_owner(Core& core, std::uint64_t id, ProcessId process) {
+  const auto meets = [&](std::uint64_t end, ProcessId& met) {
+    const bool is_new = end != BarrierGate::kNoGate && claim_key(end) == claim_key(id) && met == ProcessId{};
+    if (is_new) met = process;
+    return is_new;
+  };
+  const std::uint32_t lost_setting = core.peer(process).lost_setting;
+  core.tofu->for_each_gate([&](BarrierGate& gate) {
+    meets(gate.remote_target, gate.target.process);
+    // Of what it has sent a part may be lost since the gate was connected.
+    const bool is_lost = lost_setting != 0 && gate.configured && !is_earlier(lost_setting, gate.setting);
+    if (meets(gate.remote_source, gate.source.process) && is_lost) lose_source(core, gate);
+  });
 }
 
 void end_gate(Core& core, BarrierGate& gate, std::uint64_t round) {

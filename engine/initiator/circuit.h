@@ -19,6 +19,9 @@ void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends);
 /// learns that no more come.
 void leave_circuit(Core& core, BarrierGate& gate);
 
+/// That process has the gate: the circuits of those whose other end that is are with it, whoever has the number later.
+void meet_owner(Core& core, std::uint64_t id, ProcessId process);
+
 // ---- Ends
 
 /// Inputs of the gate come only for rounds before this one, because a process is gone. What it sends has an end, too,

@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "engine/initiator/circuit.h"
 #include "engine/initiator/tofu_send.h"
 
 namespace portofu {
@@ -75,7 +76,9 @@ FindResult ask_in_turn(Core& core, std::uint64_t id, NameOwner* owner) {
   const bool is_known = core.tofu->recall_owner(id, owner);
   if (is_known && has_former(core, id, core.peer(*owner))) return FindResult::kLater;
   FindResult found = core.tofu->ask_owner(id, owner);
+  // A source may have died after the gate was connected, and before its node has answered.
   if (found == FindResult::kNobody && find_last_owner(core, id, owner)) found = FindResult::kFound;
+  if (found == FindResult::kFound && is_kind(id, TofuIdKind::kVbg)) meet_owner(core, id, *owner);
   if (found == FindResult::kFound && has_former(core, id, core.peer(*owner))) return FindResult::kLater;
   return found;
 }
@@ -132,7 +135,9 @@ FindResult find_owner(Core& core, std::uint64_t id, Peer** peer) {
 
 void learn_owner(Core& core, std::uint64_t id) {
   NameOwner owner;
-  if (core.tofu->ask_owner(id, &owner) == FindResult::kLater) core.tofu->ownerless.try_emplace(claim_key(id));
+  const FindResult found = core.tofu->ask_owner(id, &owner);
+  if (found == FindResult::kLater) core.tofu->ownerless.try_emplace(claim_key(id));
+  if (found == FindResult::kFound) meet_owner(core, id, owner);
 }
 
 void wait_for_owner(Core& core, OwnerlessRequest request) {

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "engine/core/steps.h"
+#include "engine/initiator/barrier.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
@@ -140,8 +141,10 @@ int close_sources(Core& core) {
   ProcessId source;
   void* context = nullptr;
   for (Wire* wire : core.wires) {
-    for (; wire->may_have_closed_source() && wire->take_closed_source(&source, &context); ++closed)
+    for (; wire->may_have_closed_source() && wire->take_closed_source(&source, &context); ++closed) {
       close_source(core, context);
+      if (context == nullptr) fail_barriers_with(core, source);  // What it was waited for may have been its first word.
+    }
   }
   return closed;
 }

@@ -136,7 +136,7 @@ TEST_F(CircuitAgainTest, Source_that_is_killed__leaves_no_value_of_a_circuit_who
   EXPECT_EQ(start->state, BarrierState::kFailed);
 }
 
-// What is known of a gate's sources outlives the gate, but not the sources.
+// What is known of a gate's sources outlives the gate, and the link to them: who was lost may live.
 TEST_F(CircuitAgainTest, Source_that_is_killed__leaves_no_value_to_a_gate_that_has_the_number_anew) {
   const auto renew = [&] {
     leave_circuit(core, *relay);
@@ -148,14 +148,111 @@ TEST_F(CircuitAgainTest, Source_that_is_killed__leaves_no_value_to_a_gate_that_h
     relay = gate(16);
     connect_through_stranger();
   };
-  for (const bool has_died : {false, true}) {
+  for (int circuit = 0; circuit < 2; ++circuit) {
     renew();
     start_barrier(core, *start, GateValue());
     receive_of_setting(kSetting + 1);
     fail_barriers_with(core, kPeer);
     run();
-    EXPECT_EQ(start->state, has_died ? BarrierState::kCompleted : BarrierState::kFailed);
+    EXPECT_EQ(start->state, BarrierState::kFailed);
   }
+}
+
+TEST_F(CircuitAgainTest, Sources_without_end__are_forgotten_and_count_as_met) {
+  for (std::uint64_t i = 1; i < 1000; ++i) {
+    configure_gate(core, *relay, {.local_source = start->id, .remote_source = kStranger + 256 * i});
+    run();
+  }
+  EXPECT_LE(core.tofu->former_sources.size(), 64u);
+  connect_through_stranger();
+  start_barrier(core, *start, GateValue());
+  receive_of_setting(kSetting + 1);
+  fail_barriers_with(core, kPeer);
+  run();
+  EXPECT_EQ(start->state, BarrierState::kFailed) << "that may be late";
+}
+
+// ---- Neighbours that die, or are lost, before it is known who they are
+
+class CircuitUnknownTest : public CircuitAgainTest {
+ protected:
+  /// Directories are not asked all the time.
+  void ask_again() {
+    now_ns += 1'000'000;
+    run();
+  }
+};
+
+// Its node says that nobody has the gate, and it had the gate before, and a link to it is there still.
+TEST_F(CircuitUnknownTest, Source_that_dies_before_its_node_has_answered__ends_the_barrier) {
+  core.tofu->distrust_owner(kPeer);
+  directory.result = FindResult::kLater;
+  connect_through_stranger();
+  start_barrier(core, *start, GateValue());
+  directory.result = FindResult::kNobody;
+  ask_again();
+  ask_again();
+  EXPECT_EQ(start->state, BarrierState::kRunning) << "what waited for the answer goes to the last owner";
+  EXPECT_FALSE(told().empty());
+  lose_peer(core, peer());
+  run();
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+TEST_F(CircuitUnknownTest, Source_that_is_lost_before_it_is_known__has_sent_nothing_that_counts) {
+  directory.result = FindResult::kLater;
+  connect_through_stranger();
+  start_barrier(core, *start, GateValue());
+  fail_barriers_with(core, kPeer);
+  run();
+  EXPECT_EQ(start->state, BarrierState::kRunning) << "it may be another one's";
+  directory.result = FindResult::kFound;
+  ask_again();
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+TEST_F(CircuitUnknownTest, Loss_before_the_gate_was_connected__is_nothing_to_it) {
+  fail_barriers_with(core, kPeer);
+  run();
+  directory.result = FindResult::kLater;
+  connect_through_stranger();
+  start_barrier(core, *start, GateValue());
+  directory.result = FindResult::kFound;
+  ask_again();
+  EXPECT_EQ(start->state, BarrierState::kRunning);
+}
+
+// Its first packet may be the one that was lost.
+TEST_F(CircuitAgainTest, Source_that_is_closed_and_has_said_nothing__ends_the_barrier) {
+  start_barrier(core, *start, GateValue());
+  run();
+  wire.close_source(kPeer);
+  run();
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+// What it sends is lost, and it lives perhaps.
+TEST_F(CircuitAgainTest, Target_with_a_link__is_told_of_an_end_and_one_without_is_not) {
+  for (const bool is_linked : {true, false}) {
+    connect_to_peer();
+    if (is_linked) {
+      fail_barriers_with(core, kPeer);
+    } else {
+      lose_peer(core, peer());
+    }
+    run();
+    EXPECT_EQ(told(), is_linked ? std::vector<std::uint64_t>{0} : std::vector<std::uint64_t>{});
+  }
+}
+
+// A sender that has lost a link makes another one, and what comes by that is of later rounds.
+TEST_F(CircuitAgainTest, Values_behind_an_end__are_not_passed_on) {
+  configure_gate(core, *start, {});
+  core.tofu->circuits_over = false;
+  connect_to_peer();
+  fail_barriers_with(core, kPeer);
+  receive_value(GateValue());
+  while (!wire.sent.empty()) EXPECT_EQ(next_sent().length, 0u) << "a value";
 }
 
 // ---- Gates that leave their circuit

@@ -150,7 +150,7 @@ TEST_F(CircuitTest, End_by_the_death_of_the_target__is_not_told_to_who_has_his_n
   connect_to_peer();
   directory.now = {kOther, 0};
   core.tofu->distrust_owner(kPeer);
-  fail_barriers_with(core, kPeer);
+  lose_peer(core, peer());
   run();
   EXPECT_EQ(relay->rounds.whole, 0u);
   EXPECT_TRUE(wire.sent.empty());
