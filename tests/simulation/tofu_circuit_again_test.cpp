@@ -1,5 +1,6 @@
-// Processes of a circuit die, and the survivors connect their gates anew, or free them first, while values and news of
-// the old circuit are under way. A barrier of such a circuit gives the result of this one, or ends with an error.
+// Processes of a circuit die, lose links to each other, or leave it, and the survivors connect their gates anew, or
+// free them first, with other neighbours or the same ones, while values and news of the old circuit are under way. A
+// barrier gives the result of its circuit, or ends with an error.
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "engine/wire/sim/sim_network.h"
+#include "tests/simulation/far_directory.h"
 #include "tests/simulation/seed.h"
 #include "tests/simulation/tofu_node.h"
 
@@ -19,6 +21,7 @@ namespace {
 constexpr std::size_t kProcesses = 8;
 constexpr std::size_t kStages = 3;  ///< Of a butterfly of all.
 constexpr std::size_t kRounds = 4;
+constexpr int kCircuits = 6;
 constexpr int kMostSteps = 100'000;  ///< Of one part of a run.
 
 SimOptions draw_network(std::uint64_t seed) {
@@ -28,6 +31,13 @@ SimOptions draw_network(std::uint64_t seed) {
   options.max_delay_polls = static_cast<std::uint32_t>(random.below(40));
   return options;
 }
+
+/// What may happen in a world.
+struct Taste {
+  bool is_far = false;      ///< Each process is a node of its own, which is asked for names.
+  bool has_deaths = false;  ///< Else nobody dies.
+  bool has_losses = false;  ///< Links are lost between processes that live.
+};
 
 struct Survivor {
   std::unique_ptr<TofuNode> node;
@@ -39,30 +49,40 @@ struct Survivor {
   std::size_t passed = 0;
 
   bool runs() const { return started != passed && !has_failed; }
+  bool is_done() const { return has_failed || passed == kRounds; }
 };
 
 class World {
  public:
-  explicit World(std::uint64_t seed) : random_(seed), network_(seed + 1, draw_network(seed)) {
+  World(std::uint64_t seed, const Taste& taste)
+      : taste_(taste), random_(seed), network_(seed + 1, draw_network(seed)), names_(seed + 2) {
+    if (taste.is_far) names_.most_looks = random_.below(40);
     for (std::size_t i = 0; i < kProcesses; ++i) {
       NodeOptions options;
-      options.id = {0x0a000001, 100 + static_cast<std::uint32_t>(i)};
+      options.id = {0x0a000001 + static_cast<std::uint32_t>(taste.is_far ? i : 0), 100 + static_cast<std::uint32_t>(i)};
       options.index = i;
       options.memory_bytes = 64;
       options.ring = {16, 16384, 8192};
       options.clock_ns = &clock_ns_;
-      const Coordinates at{0, 0, 0, 0, static_cast<std::uint8_t>(i % 3), static_cast<std::uint8_t>(i / 3)};
-      processes_[i].node = std::make_unique<TofuNode>(network_, options, claims_, at);
+      const Coordinates at{static_cast<std::uint8_t>(i), 0, 0, 0, 0, 0};
+      processes_[i].node = std::make_unique<TofuNode>(network_.attach(options.id), options,
+                                                      std::make_unique<FarDirectory>(names_, options.id, at), at);
       allocate(processes_[i]);
     }
   }
 
   std::string run() {
-    for (std::size_t left = kProcesses; left >= 2 && complaint_.empty(); left /= 2) pass_circuit(left);
+    for (int circuit = 0; circuit < kCircuits && living().size() >= 2 && complaint_.empty(); ++circuit) {
+      choose_members();
+      connect_all();
+      pass_circuit();
+    }
     return complaint_;
   }
 
  private:
+  bool percent(std::uint64_t share) { return random_.below(100) < share; }
+
   void complain(const std::string& text) {
     if (complaint_.empty()) complaint_ = text;
   }
@@ -79,12 +99,23 @@ class World {
     allocate(process);
   }
 
-  std::vector<Survivor*> living() {
-    std::vector<Survivor*> all;
-    for (Survivor& process : processes_) {
-      if (process.is_alive) all.push_back(&process);
+  std::vector<std::size_t> living() const {
+    std::vector<std::size_t> all;
+    for (std::size_t i = 0; i < kProcesses; ++i) {
+      if (processes_[i].is_alive) all.push_back(i);
     }
     return all;
+  }
+
+  /// A member of the present circuit that lives; nullptr: the one that was drawn does not.
+  Survivor* draw_member() {
+    Survivor& process = processes_[members_[random_.below(members_.size())]];
+    return process.is_alive ? &process : nullptr;
+  }
+
+  template <class Is>
+  bool all_members(Is&& is) const {
+    return std::ranges::all_of(members_, [&](std::size_t i) { return !processes_[i].is_alive || is(processes_[i]); });
   }
 
   void let_somebody_step() {
@@ -105,20 +136,36 @@ class World {
     }
   }
 
-  /// A butterfly of those that live, as in 5.2.1 of the guide.
+  /// The same ones as before, or others, with other neighbours. Who is left over may free its gates, or leave them.
+  void choose_members() {
+    const bool all_live = std::ranges::all_of(members_, [this](std::size_t i) { return processes_[i].is_alive; });
+    if (!members_.empty() && all_live && percent(50)) return;
+    members_ = living();
+    for (std::size_t i = members_.size(); i > 1; --i) std::swap(members_[i - 1], members_[random_.below(i)]);
+    std::size_t size = kProcesses;
+    while (size > members_.size() || (size > 2 && percent(20))) size /= 2;
+    for (std::size_t i = size; i < members_.size(); ++i) {
+      if (percent(50)) free_gates(processes_[members_[i]]);
+    }
+    members_.resize(size);
+  }
+
+  /// A butterfly of the members, as in 5.2.1 of the guide.
   void connect(Survivor& process) {
-    const std::vector<Survivor*> all = living();
-    const auto place = static_cast<std::size_t>(std::ranges::find(all, &process) - all.begin());
+    const auto index = static_cast<std::size_t>(&process - processes_.data());
+    const auto place = static_cast<std::size_t>(std::ranges::find(members_, index) - members_.begin());
     std::size_t stages = 0;
-    while (std::size_t{1} << stages < all.size()) ++stages;
+    while (std::size_t{1} << stages < members_.size()) ++stages;
     for (BarrierGate* const gate : process.gates) gate->is_left_out = true;  // Until it is connected anew.
     for (std::size_t i = 0; i < stages; ++i) {
       const std::size_t before = (i + stages - 1) % stages, after = (i + 1) % stages;
-      const auto partner = [&](std::size_t stage) { return all[place ^ std::size_t{1} << stage]; };
+      const auto partner = [&](std::size_t stage) -> const Survivor& {
+        return processes_[members_[place ^ std::size_t{1} << stage]];
+      };
       process.node->configure(*process.gates[i], {.local_source = process.gates[before]->id,
-                                                  .remote_source = partner(before)->gates[before]->id,
+                                                  .remote_source = partner(before).gates[before]->id,
                                                   .local_target = process.gates[after]->id,
-                                                  .remote_target = partner(i)->gates[after]->id});
+                                                  .remote_target = partner(i).gates[after]->id});
     }
     for (std::size_t i = stages; i < kStages; ++i) process.node->leave_out(*process.gates[i]);
     process.is_connected = true;
@@ -161,74 +208,114 @@ class World {
   }
 
   void kill_one() {
-    std::vector<Survivor*> all = living();
-    Survivor& process = *all[random_.below(all.size())];
-    network_.kill(process.node->node().id());
-    process.is_alive = false;
+    Survivor* process = nullptr;
+    while (process == nullptr) process = draw_member();
+    network_.kill(process->node->node().id());
+    names_.dead.insert(process_key(process->node->node().id()));
+    process->is_alive = false;
   }
 
-  /// Those who live pass their rounds; or half of them die, and the others leave the circuit.
-  void pass_circuit(std::size_t size) {
-    members_.clear();
-    for (const Survivor* process : living()) members_.push_back(static_cast<std::size_t>(process - processes_.data()));
-    connect_all();
-    const std::size_t deaths = size == 2 ? 0 : size / 2;
+  void lose_link() {
+    const Survivor *const from = draw_member(), *const to = draw_member();
+    if (from == nullptr || to == nullptr || from == to) return;
+    network_.break_link(from->node->node().id(), to->node->node().id());
+    ++lost_;
+  }
+
+  /// Members pass their rounds, unless some of them die, or links between them are lost. Or they leave when they like.
+  void pass_circuit() {
+    const std::size_t deaths = taste_.has_deaths && percent(60) ? 1 + random_.below(members_.size() - 1) : 0;
+    const bool at_once = percent(50);
+    const bool is_left = deaths == 0 && percent(20);
+    const bool loses = taste_.has_losses && percent(60);
     std::size_t dead = 0;
     const auto is_over = [&] {
-      if (deaths != 0) return dead == deaths && random_.below(30) == 0;
-      return std::ranges::all_of(living(), [](const Survivor* one) { return one->passed == kRounds; });
+      if (deaths != 0 || is_left) return dead == deaths && random_.below(30) == 0;
+      return all_members([](const Survivor& one) { return one.is_done(); });
     };
-    run_until("all rounds pass", [&] {
-      Survivor& process = processes_[random_.below(kProcesses)];
-      if (process.is_alive) {
+    run_until("all rounds pass, or fail", [&] {
+      if (Survivor* const process = draw_member()) {
         // Who has heard from others that somebody is dead begins nothing more in this circuit.
-        if (dead == 0 || random_.below(8) == 0) start_next(process);
-        look(process);
-        if (process.has_failed && dead == 0) complain("a barrier fails, and nobody of its circuit is dead");
+        if (dead == 0 || random_.below(8) == 0) start_next(*process);
+        look(*process);
+        if (process->has_failed && dead == 0 && lost_ == 0) complain("a barrier fails for no reason");
       }
+      if (loses && random_.below(200) == 0) lose_link();
       if (dead < deaths && random_.below(dead == 0 ? 300 : 20) == 0) {
-        kill_one();
-        ++dead;
+        do kill_one();
+        while (++dead < deaths && at_once);
       }
       return is_over();
     });
-    if (deaths != 0) leave_circuit_of_the_dead();
+    leave_circuit(deaths != 0 || is_left);
+    if (loses) notice_losses();
+  }
+
+  /// Who is connected anew before it hears of a link that was lost earlier may wait for one who has heard of it since,
+  /// and takes it for dead.
+  void notice_losses() {
+    int looks = 0;
+    run_until("losses are noticed", [&] {
+      for (Survivor& process : processes_) {
+        if (!process.is_alive) continue;
+        process.node->node().run_timers();
+        process.node->step();
+      }
+      return ++looks == 100;
+    });
   }
 
   /// Whoever is in no barrier may free its gates at once. The others' barriers end all the same.
-  void leave_circuit_of_the_dead() {
-    for (Survivor* process : living()) process->is_connected = false;
+  void leave_circuit(bool frees) {
     run_until("barriers of the survivors end", [&] {
-      Survivor& process = processes_[random_.below(kProcesses)];
-      if (process.is_alive) {
-        look(process);
-        if (!process.runs() && process.gates[0]->configured && random_.below(40) == 0) free_gates(process);
+      if (Survivor* const process = draw_member()) {
+        look(*process);
+        if (frees && !process->runs() && process->gates[0]->configured && random_.below(40) == 0) free_gates(*process);
       }
-      return std::ranges::none_of(living(), [](const Survivor* one) { return one->runs(); });
+      return all_members([](const Survivor& one) { return !one.runs(); });
     });
   }
 
   void connect_all() {
-    std::vector<Survivor*> all = living();
-    for (Survivor* process : all) process->is_connected = false;
+    for (Survivor& process : processes_) process.is_connected = false;
     run_until("all are connected", [&] {
-      Survivor* const process = all[random_.below(all.size())];
-      if (!process->is_connected && random_.below(4) == 0) connect(*process);
-      return std::ranges::all_of(all, [](const Survivor* one) { return one->is_connected; });
+      Survivor* const process = draw_member();
+      if (process != nullptr && !process->is_connected && random_.below(4) == 0) connect(*process);
+      return all_members([](const Survivor& one) { return one.is_connected; });
     });
   }
 
+  const Taste taste_;
   SimRandom random_;
   std::uint64_t clock_ns_ = 0;
   SimNetwork network_;
-  TofuClaims claims_;
+  FarNames names_;
   std::array<Survivor, kProcesses> processes_;
-  std::vector<std::size_t> members_;  ///< Of the present circuit.
+  std::vector<std::size_t> members_;  ///< Of the present circuit, in the order of their places.
+  std::size_t lost_ = 0;              ///< Links, in all circuits.
   std::string complaint_;
 };
 
-TEST(TofuCircuitAgain, Survivors__pass_their_own_barriers_or_are_told) {
-  run_seeds(1000, [](std::uint64_t seed) { return World(seed).run(); });
+void run_worlds(int count, const Taste& taste) {
+  run_seeds(count, [&](std::uint64_t seed) { return World(seed, taste).run(); });
+}
+
+TEST(TofuCircuitAgain, Survivors__pass_their_own_barriers_or_are_told) { run_worlds(1000, {.has_deaths = true}); }
+
+TEST(TofuCircuitAgain, Survivors_on_nodes_of_their_own__pass_their_own_barriers_or_are_told) {
+  run_worlds(1000, {.is_far = true, .has_deaths = true});
+}
+
+TEST(TofuCircuitAgain, Processes_that_lose_links__pass_their_own_barriers_or_are_told) {
+  run_worlds(500, {.has_losses = true});
+}
+
+TEST(TofuCircuitAgain, Survivors_that_lose_links__pass_their_own_barriers_or_are_told) {
+  run_worlds(500, {.is_far = true, .has_deaths = true, .has_losses = true});
+}
+
+TEST(TofuCircuitAgain, Processes_that_come_and_go__pass_their_own_barriers_or_are_told) {
+  run_worlds(500, {.is_far = true});
 }
 
 }  // namespace

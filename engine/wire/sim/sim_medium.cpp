@@ -69,6 +69,16 @@ void SimMedium::end(std::uint32_t endpoint_index, bool killed) {
   }
 }
 
+void SimMedium::break_links(std::uint32_t sender_index, std::uint32_t receiver_index) {
+  for (const auto& link : links) {
+    const bool is_there = link->sender_index == sender_index && link->receiver_index == receiver_index;
+    if (!is_there || !link->connected || !link->sender_open) continue;
+    lose_unread(*link, random);
+    link->broken = true;
+    link->sender_open = false;
+  }
+}
+
 void SimMedium::collect_links() {
   std::erase_if(links, [](const std::unique_ptr<SimLink>& link) { return !is_needed(*link); });
 }

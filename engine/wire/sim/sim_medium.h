@@ -65,7 +65,8 @@ struct SimLink : Link {
   std::uint32_t in_progress_left = 0;  ///< Times that connect will still answer kInProgress.
   std::uint32_t capacity_packets = 1;  ///< Published and not released packets that fit.
   bool connected = false;              ///< connect has handed it out; until then the receiver sees nothing of it.
-  bool sender_open = true;             ///< The sender lives and has not disconnected.
+  bool sender_open = true;             ///< The sender lives and has not disconnected, and the link is not broken.
+  bool broken = false;                 ///< Though both live: the sender may learn it.
   bool sender_holds = true;            ///< The sending wire, be its process dead, may still name this link.
   bool sender_end_known = false;       ///< The receiver may learn that the sender is gone.
   bool receiver_open = true;           ///< The receiver lives and has not taken the closed source.
@@ -117,6 +118,9 @@ struct SimMedium {
   /// Ends an endpoint: its outgoing links close, its incoming links have no receiver any more.
   /// @param killed  true if it did not do so itself: part of what it published is lost, and its peers do not know yet
   void end(std::uint32_t endpoint_index, bool killed);
+
+  /// Breaks the links from one endpoint to another: part of what is on the way is lost, and neither end knows yet.
+  void break_links(std::uint32_t sender_index, std::uint32_t receiver_index);
 
   /// Frees the links that nobody needs any more.
   void collect_links();

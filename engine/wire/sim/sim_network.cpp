@@ -26,6 +26,12 @@ void SimNetwork::kill(ProcessId process) {
   medium_.end(*index, /*killed=*/true);
 }
 
+void SimNetwork::break_link(ProcessId from, ProcessId to) {
+  const auto sender_index = medium_.find_living(from), receiver_index = medium_.find_living(to);
+  PORTOFU_ASSERT(sender_index && receiver_index);
+  medium_.break_links(*sender_index, *receiver_index);
+}
+
 std::uint64_t SimNetwork::choose(std::uint64_t bound) { return medium_.random.below(bound); }
 
 bool SimNetwork::quiet() const {

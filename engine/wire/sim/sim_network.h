@@ -33,6 +33,10 @@ class SimNetwork {
   /// node: from check_peers, or when they connect to its successor. Its wire stays valid, and does nothing any more.
   void kill(ProcessId process);
 
+  /// Breaks the link from one living process to another, if there is one, as a fabric that loses packets with a
+  /// connection, or a receiver that cannot take them. Both ends learn it as they learn of a death.
+  void break_link(ProcessId from, ProcessId to);
+
   /// Draws a number for the test's own decisions, such as which engine steps next.
   /// @param bound  >= 1
   /// @return 0 .. bound - 1

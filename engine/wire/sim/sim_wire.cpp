@@ -40,7 +40,7 @@ SimLink* SimWire::find_link(ProcessId peer) {
   for (const auto& link : medium_.links) {
     const bool is_ours = link->sender_index == endpoint_index_ && link->sender_holds;
     if (!is_ours || link->peer != peer) continue;
-    if (medium_.endpoints[link->receiver_index].alive) {
+    if (medium_.endpoints[link->receiver_index].alive && !link->broken) {
       found = link.get();
     } else if (link->connected) {
       link->lost = true;
@@ -70,7 +70,7 @@ ConnectResult SimWire::connect(ProcessId peer, Link** link) {
 void SimWire::disconnect(Link* link) {
   SimLink& sim_link = own(*link);
   PORTOFU_ASSERT(!alive() || !sim_link.claimed);
-  if (sim_link.sender_open) sim_link.sender_end_known = true;
+  if (sim_link.sender_open || sim_link.broken) sim_link.sender_end_known = true;
   sim_link.close_lane();
   sim_link.sender_open = false;
   sim_link.sender_holds = false;
@@ -106,7 +106,7 @@ void SimWire::publish(Link& link, const PacketHeader& header) {
   SimPayload payload(loan ? 0 : header.payload_bytes);
   if (!loan) std::memcpy(payload.data(), sim_link.claimed->data(), header.payload_bytes);
   sim_link.claimed.reset();
-  if (sim_link.lost) return;
+  if (sim_link.lost || sim_link.broken) return;
   if (!is_settled(header.flags)) {
     sim_link.leave_order();
     sim_link.unsettled_end = sim_link.published + 1;
@@ -129,7 +129,7 @@ bool SimWire::must_wait_for_older(const SimLink& link) {
     if (older.get() == &link) return false;
     const bool is_ours = older->receiver_index == endpoint_index_ && older->receiver_open && older->connected;
     if (!is_ours || medium_.endpoints[older->sender_index].process != sender) continue;
-    if (older->sender_index != link.sender_index) older->sender_end_known = true;
+    if (older->sender_index != link.sender_index || older->broken) older->sender_end_known = true;
     return true;
   }
   return false;
@@ -199,8 +199,9 @@ int SimWire::check_peers() {
   int lost_count = 0;
   for (const auto& link : medium_.links) {
     if (link->receiver_index == endpoint_index_ && !link->sender_open) link->sender_end_known = true;
-    const bool is_open = link->sender_index == endpoint_index_ && link->connected && link->sender_open && !link->lost;
-    if (is_open && !medium_.endpoints[link->receiver_index].alive) {
+    const bool is_ours = link->sender_index == endpoint_index_ && link->sender_holds && link->connected && !link->lost;
+    const bool is_over = link->broken || (link->sender_open && !medium_.endpoints[link->receiver_index].alive);
+    if (is_ours && is_over) {
       link->lost = true;
       link->close_lane();
       ++lost_count;
