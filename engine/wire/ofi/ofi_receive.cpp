@@ -236,6 +236,16 @@ void OfiWire::lose_source(OfiSource& source) {
   fail_source(source);
 }
 
+/// A part of what the source has sent is lost, and answers may be among it. Whoever waits for them hears of it as of
+/// the end of our own link.
+void OfiWire::lose_packets(OfiSource& source, const OfiEnvelope& head) {
+  OfiPeer& peer = *source.owner;
+  close_source(source);
+  refuse(peer, head);
+  const OfiLink* const link = peer.link.get();
+  if (link != nullptr && link->state == OfiLinkState::kOpen && link->life == source.life) end_link(peer, false);
+}
+
 /// @return true if the packet is kept until the engine has used it
 bool OfiWire::take_packet(OfiPeer& peer, const OfiEnvelope& head, const FabricEvent& event) {
   OfiSource* const source = head.peer_life == options_.life ? find_source(peer, head) : nullptr;
@@ -254,8 +264,7 @@ bool OfiWire::take_packet(OfiPeer& peer, const OfiEnvelope& head, const FabricEv
   if (!sane || source->received - source->released >= kOfiWindowPackets) counters_.add(Counter::kSourcesEvicted);
   // A gap: the fabric has lost packets with a connection.
   if (!sane || source->received - source->released >= kOfiWindowPackets || head.count != source->received) {
-    close_source(*source);
-    refuse(peer, head);
+    lose_packets(*source, head);
     return false;
   }
   ++source->received;
@@ -305,8 +314,7 @@ void OfiWire::take_probe(OfiPeer& peer, const OfiEnvelope& head) {
   if (head.link == 0) return;
   OfiSource* const source = find_source(peer, head);
   if (source != nullptr && !source->closing && source->received == head.count) return;
-  if (source != nullptr) close_source(*source);
-  refuse(peer, head);
+  source != nullptr && !source->closing ? lose_packets(*source, head) : refuse(peer, head);
 }
 
 void OfiWire::take_goodbye(OfiPeer& peer, const OfiEnvelope& head) {

@@ -155,6 +155,7 @@ class OfiWire final : public Wire, public Loans, public OtherNodes, public Socke
   void close_source(OfiSource& source);
   void fail_source(OfiSource& source);
   void lose_source(OfiSource& source);
+  void lose_packets(OfiSource& source, const OfiEnvelope& head);
   void note_end(OfiSource& source);
   void tell_released(OfiSource& source);
 

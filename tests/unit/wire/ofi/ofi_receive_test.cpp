@@ -257,6 +257,27 @@ TEST_F(OfiReceiveTest, Gap__ends_the_link_behind_what_has_come) {
   EXPECT_EQ(a.count(Counter::kSourcesEvicted), 0u) << "the fabric may lose a connection";
 }
 
+// Whoever waits for such an answer would wait for ever: the peer does not know that it was lost.
+TEST_F(OfiReceiveTest, Gap__ends_the_own_link_too_because_answers_may_be_lost) {
+  meet(kLife);
+  const Link* const link = link_to_peer();
+  ASSERT_NE(link, nullptr);
+  send_packet(0);
+  EXPECT_TRUE(together([this] { return a.take(&got); }));
+  EXPECT_FALSE(link->lost);
+  send_packet(2);
+  EXPECT_TRUE(together([link] { return link->lost; }));
+}
+
+TEST_F(OfiReceiveTest, Probe_that_tells_of_a_lost_packet__ends_the_own_link_too) {
+  meet(kLife);
+  const Link* const link = link_to_peer();
+  ASSERT_NE(link, nullptr);
+  say(word(OfiKind::kProbe, 0));
+  say(word(OfiKind::kProbe, 1));
+  EXPECT_TRUE(together([link] { return link->lost; }));
+}
+
 TEST_F(OfiReceiveTest, Packet_that_is_shorter_than_it_says__ends_the_link) {
   greet();
   ASSERT_TRUE(peer.send(to_wire, packet_text(word(OfiKind::kPacket, 0), 7, 6)));
