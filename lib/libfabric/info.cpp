@@ -48,6 +48,14 @@ bool is_there(const Enumeration& wanted, Enumeration last) {
   return std::bit_cast<std::uint32_t>(wanted) <= static_cast<std::uint32_t>(last);
 }
 
+/// "The user will synchronize progressing the data and control operations themselves" (fi_domain(3) of libfabric 1.20,
+/// whose headers have the name FI_PROGRESS_CONTROL_UNIFIED). Where the library synchronizes, there is less to do.
+constexpr auto kProgressControlUnified = static_cast<fi_progress>(FI_PROGRESS_MANUAL + 1);
+
+bool takes_control_progress(fi_progress wanted, std::uint32_t version) {
+  return is_there(wanted, FI_VERSION_GE(version, FI_VERSION(1, 20)) ? kProgressControlUnified : FI_PROGRESS_MANUAL);
+}
+
 /// The classes with a name say what data are intended for. All of them share what there is. The number of a class of
 /// one network (DSCP) would mean nothing to another.
 constexpr bool takes_class(std::uint32_t wanted) {
@@ -107,7 +115,7 @@ constexpr std::array<DomainLimit, 14> kDomainLimits = {{
 
 bool takes_domain(const fi_domain_attr& wanted, std::uint32_t version) {
   return is_named(wanted.name, kDomainName) && is_part(wanted.caps, kDomainCaps) &&
-         is_there(wanted.threading, FI_THREAD_ENDPOINT) && is_there(wanted.control_progress, FI_PROGRESS_MANUAL) &&
+         is_there(wanted.threading, FI_THREAD_ENDPOINT) && takes_control_progress(wanted.control_progress, version) &&
          is_there(wanted.data_progress, FI_PROGRESS_MANUAL) && is_there(wanted.resource_mgmt, FI_RM_ENABLED) &&
          is_there(wanted.av_type, FI_AV_TABLE) && takes_class(wanted.tclass) &&
          takes_key(version, wanted.auth_key_size) && std::ranges::all_of(kDomainLimits, [&](const DomainLimit& limit) {

@@ -67,13 +67,19 @@ inline bool have_two_engines() {
   return std::getenv("PORTOFU_TEST_ENGINES") != nullptr || std::getenv("PORTOFU_TEST_NODES") != nullptr;
 }
 
-/// The fabric of the second engine. It comes with a second copy of the provider, which shares nothing with the first:
-/// libfabric would load the first only once.
-inline int open_second_fabric(fi_fabric_attr* attr, fid_fabric** fabric) {
+/// A second copy of the provider, which shares nothing with the first: libfabric would load the first only once.
+/// @return nullptr if it cannot be loaded
+inline fi_provider* second_provider() {
   void* library = dlopen(PORTOFU_SECOND_PROVIDER, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return -FI_ENODEV;
+  if (library == nullptr) return nullptr;
   const auto enter = reinterpret_cast<fi_provider* (*)()>(dlsym(library, "fi_prov_ini"));
-  return enter == nullptr ? -FI_ENOSYS : enter()->fabric(attr, fabric, nullptr);
+  return enter == nullptr ? nullptr : enter();
+}
+
+/// The fabric of the second engine.
+inline int open_second_fabric(fi_fabric_attr* attr, fid_fabric** fabric) {
+  fi_provider* const provider = second_provider();
+  return provider == nullptr ? -FI_ENODEV : provider->fabric(attr, fabric, nullptr);
 }
 
 /// Runs a blocking call in a thread that is sent signals until the call is over. One that comes before it sleeps ends

@@ -185,11 +185,9 @@ TEST(FiGetinfo, Settings_are_documented) {
 /// the provider: the first may have looked for its own NID already.
 std::uint32_t nid_seen_on_loopback(const char* host) {
   setenv("PORTOFU_NID", "127.9.0.1", 1);
-  void* library = dlopen(PORTOFU_SECOND_PROVIDER, RTLD_NOW | RTLD_LOCAL);
-  const auto enter = reinterpret_cast<fi_provider* (*)()>(dlsym(library, "fi_prov_ini"));
   fi_info* found = nullptr;
   std::uint32_t nid = 0;
-  if (enter()->getinfo(FI_VERSION(1, 17), host, "4711", 0, nullptr, &found) == 0)
+  if (second_provider()->getinfo(FI_VERSION(1, 17), host, "4711", 0, nullptr, &found) == 0)
     std::memcpy(&nid, found->dest_addr, sizeof nid);
   fi_freeinfo(found);
   unsetenv("PORTOFU_NID");
@@ -242,6 +240,23 @@ TEST(FiGetinfo, Values_that_no_enumeration_has_are_refused) {
   EXPECT_FALSE(is_found(&fi_domain_attr::resource_mgmt, next(FI_RM_ENABLED)));
   EXPECT_TRUE(is_found(&fi_domain_attr::av_type, FI_AV_TABLE));
   EXPECT_FALSE(is_found(&fi_domain_attr::av_type, next(FI_AV_TABLE)));
+}
+
+/// fi_domain(3) of libfabric 1.20 has one more: FI_PROGRESS_CONTROL_UNIFIED. It asks for less than there is.
+TEST(FiGetinfo, Progress_of_later_releases_is_for_those_who_know_it) {
+  const auto found_by = [](std::uint32_t version, fi_progress fi_domain_attr::*field) {
+    Info hints = make_hints();
+    hints->domain_attr->*field = static_cast<fi_progress>(FI_PROGRESS_MANUAL + 1);
+    fi_info* found = nullptr;
+    const int result = second_provider()->getinfo(version, nullptr, nullptr, 0, hints.get(), &found);
+    return result == 0 ? Info(found) : nullptr;
+  };
+  const Info unified = found_by(FI_VERSION(1, 20), &fi_domain_attr::control_progress);
+  ASSERT_NE(unified, nullptr);
+  EXPECT_EQ(unified->domain_attr->control_progress, static_cast<fi_progress>(FI_PROGRESS_MANUAL + 1));
+  EXPECT_NE(found_by(FI_VERSION(2, 0), &fi_domain_attr::control_progress), nullptr);
+  EXPECT_EQ(found_by(FI_VERSION(1, 19), &fi_domain_attr::control_progress), nullptr);
+  EXPECT_EQ(found_by(FI_VERSION(2, 0), &fi_domain_attr::data_progress), nullptr);
 }
 
 /// fi_endpoint(3): FI_TC_BEST_EFFORT "is the default in the absence of any other local or fabric configuration", and
