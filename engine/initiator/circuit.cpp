@@ -238,8 +238,11 @@ void end_gate(Core& core, BarrierGate& gate, std::uint64_t round) {
 }
 
 void lose_source(Core& core, BarrierGate& gate) {
-  if (!gate.source.is_trusted() && !is_of_this_circuit(core, gate)) gate.rounds.packets.clear();
-  trust_source(core, gate, gate.source.heard_setting);
+  if (gate.source.is_trusted() || is_of_this_circuit(core, gate)) {
+    trust_source(core, gate, gate.source.heard_setting);
+  } else {
+    gate.rounds.packets.clear();  // Of which circuit they were stays unknown, unless an answer comes yet.
+  }
   end_gate(core, gate, gate.rounds.packets_in());
 }
 

@@ -125,6 +125,19 @@ TEST_F(BarrierTest, Source_that_was_never_met_and_ends_before_it_answers__has_se
   EXPECT_EQ(start->state, BarrierState::kCompleted);
 }
 
+// A link may be lost between processes that live. What the source had in that circuit is not known then, whatever the
+// gate has heard of it before.
+TEST_F(CircuitAgainTest, Source_that_was_lost_in_a_circuit__leaves_no_value_of_that_to_the_next_one) {
+  receive_end(rounds_word(0, kNoEnd), kStranger, kSetting);
+  fail_barriers_with(core, kPeer);
+  connect_through_stranger();
+  start_barrier(core, *start, GateValue());
+  receive_of_setting(kSetting + 1);
+  fail_barriers_with(core, kPeer);
+  run();
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
 // It may have said that its setting is a new one, and that may have been for the circuit that is over.
 TEST_F(CircuitAgainTest, Source_that_is_killed__leaves_no_value_of_a_circuit_whose_setting_was_never_known) {
   receive_end(rounds_word(0, kNoEnd), kStranger, kSetting + 1);
