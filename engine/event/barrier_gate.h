@@ -34,7 +34,8 @@ struct GateValue {
   std::uint8_t item_count = 0;
   std::uint8_t mismatch = 0;  ///< 1: somebody on the way had another operation or item count.
   std::uint8_t reserved = 0;
-  std::uint32_t setting = 0;  ///< Of a packet: which its source had. On the wire it is nothing.
+  /// Of a packet: which its source had. On the wire: its round in that, from 1 on.
+  std::uint32_t setting = 0;
   std::array<std::uint64_t, kMaxReduceItems> items{};  ///< Integers.
   std::array<ExactSum, kMaxReduceSums> sums{};         ///< kBfpsum.
 };
@@ -118,8 +119,15 @@ struct GateSource {
   std::uint32_t first_setting = 0;  ///< If the gate asks: the first that counts; 0: not known yet.
   std::uint32_t heard_setting = 0;  ///< By what came last.
   std::uint32_t value_setting = 0;  ///< By the value that came last; 0: none has come.
+  std::uint32_t value_round = 0;    ///< Of that one, in its setting.
 
   bool is_trusted() const { return !asks || first_setting != 0; }
+  /// Whether a value may be the one after the last. Else one between them is lost, as with a link. A gate that is
+  /// connected again may have a source that is not, and is in any round.
+  bool is_next(std::uint32_t setting, std::uint32_t round) const {
+    if (!is_trusted() || (asks && value_setting == 0)) return true;
+    return round == (setting == value_setting ? value_round + 1 : 1);
+  }
   /// The last one that is certainly of this circuit; 0: not known.
   std::uint32_t certain_setting() const {
     if (!asks) return value_setting != 0 ? value_setting : heard_setting;

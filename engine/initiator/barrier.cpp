@@ -1,6 +1,7 @@
 #include "engine/initiator/barrier.h"
 
 #include <new>
+#include <utility>
 
 #include "engine/initiator/circuit.h"
 #include "engine/initiator/gate_inputs.h"
@@ -19,8 +20,9 @@ void end_set(Core& core, const BarrierGate& gate, bool fails) {
   end_gate(core, *start, start->rounds.started - (fails && start->state == BarrierState::kRunning ? 1 : 0));
 }
 
+/// @param value  of the last round
 /// @return false if the packet cannot go out
-bool send_to_both(Core& core, BarrierGate& gate, const GateValue& value) {
+bool send_to_both(Core& core, BarrierGate& gate, GateValue& value) {
   BarrierGate* const next = local_target_of(core, gate);
   if (next != nullptr && next->rounds.signals.size() < kMostWaitingInputs) {
     next->rounds.signals.push_back(value);
@@ -28,6 +30,7 @@ bool send_to_both(Core& core, BarrierGate& gate, const GateValue& value) {
   } else if (next != nullptr && next->configured) {
     end_gate(core, *next, next->rounds.signals_in());
   }
+  value.setting = static_cast<std::uint32_t>(gate.rounds_sent());
   return gate.remote_target == BarrierGate::kNoGate || send_gate_packet(core, gate, value);
 }
 
@@ -55,7 +58,7 @@ void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
   take_step(core, gate, [&] {
     if (core.tofu->has_doubts) [[unlikely]]
       ask_sources(core, gate.id);
-    return send_to_both(core, gate, value);
+    return send_to_both(core, gate, gate.result);
   });
   if (gate.input_count() == 0 && gate.state == BarrierState::kRunning)
     end_barrier(core, gate, BarrierState::kCompleted);
@@ -69,7 +72,7 @@ void pass_gate(Core& core, std::uint32_t number) {
   if (!gate->rounds.armed || gate->rounds.inputs.success() < gate->rounds.awaited_inputs) return;
   // Inputs that come behind an end, as after a link was lost, are of later rounds.
   if (!gate->is_start() && gate->rounds.passed >= gate->rounds.whole) return;
-  const GateValue value = take_inputs(gate->rounds);
+  GateValue value = take_inputs(gate->rounds);
   ++core.activity;
   if (!gate->is_start()) {
     return take_step(core, *gate, [&] {
@@ -99,9 +102,13 @@ void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte
   if (!copied || !is_possible(value) || bytes != gate_value_bytes(value)) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
-  value.setting = gate->source.heard_setting = gate->source.value_setting =
-      static_cast<std::uint32_t>(header.gate_setting);
-  if (gate->source.first_setting != 0 && is_earlier(value.setting, gate->source.first_setting)) return;
+  GateSource& source = gate->source;
+  const std::uint32_t round = std::exchange(value.setting, static_cast<std::uint32_t>(header.gate_setting));
+  source.heard_setting = value.setting;
+  if (source.first_setting != 0 && is_earlier(value.setting, source.first_setting)) return;
+  if (!source.is_next(value.setting, round)) return lose_source(core, *gate);
+  source.value_setting = value.setting;
+  source.value_round = round;
   if (gate->rounds.packets.size() >= kMostWaitingInputs) {
     core.counters.add(Counter::kPacketsRefusedMalformed);
     if (gate->configured) end_gate(core, *gate, gate->rounds.packets_in());

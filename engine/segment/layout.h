@@ -28,7 +28,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x75666f74726f500aull;  ///< "\nPortofu", little endian.
-inline constexpr std::uint32_t kLayoutVersion = 20;
+inline constexpr std::uint32_t kLayoutVersion = 21;
 inline constexpr std::uint32_t kPageBytes = 4096;         ///< Unit of the layout, whatever the machine's page is.
 inline constexpr std::uint32_t kMaxChannelCount = 65536;  ///< Bound for what a descriptor may claim.
 

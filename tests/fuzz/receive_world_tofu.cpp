@@ -152,12 +152,14 @@ void ReceiveWorld::receive_gate_packet() {
   value.item_count = static_cast<std::uint8_t>(input_.below(8));
   value.mismatch = input_.once_in(8) ? input_.byte() : 0;
   value.items.fill(input_.byte());
+  const std::uint32_t place = input_.below(kGates);
+  value.setting = input_.once_in(8) ? input_.byte() : gate(place).source.value_round + 1;
   std::vector<std::byte> payload(sizeof value);
   std::memcpy(payload.data(), &value, sizeof value);
   const std::size_t used = std::min(gate_value_bytes(value), sizeof value);
   PacketHeader header = request_header(PacketType::kTofuGate);
   header.interface_index = kTofuInterface;
-  header.initiator_rank = queue_number(gate_id(0, input_.below(kGates)));
+  header.initiator_rank = queue_number(gate_id(0, place));
   header.hdr_data = gate_id(1 + input_.below(2), 0);
   header.length = header.payload_bytes = static_cast<std::uint32_t>(input_.once_in(16) ? sizeof value : used);
   if (input_.once_in(16)) {

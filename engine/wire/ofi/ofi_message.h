@@ -59,7 +59,7 @@ struct HelloCount {
 };
 
 /// "Pof" and the version of the format.
-inline constexpr std::uint32_t kOfiMagic = 0x07666f50;
+inline constexpr std::uint32_t kOfiMagic = 0x08666f50;
 
 /// In front of the payload of a packet.
 inline constexpr std::uint32_t kOfiHeadBytes = sizeof(OfiEnvelope) + sizeof(PacketHeader);

@@ -66,7 +66,7 @@ struct AckBody {
 static_assert(sizeof(AckBody) == 40 && std::is_trivially_copyable_v<AckBody>);
 static_assert(kWindowFrames == 64, "AckBody::selected has a bit for each");
 
-inline constexpr std::uint8_t kFrameFormat = 4;
+inline constexpr std::uint8_t kFrameFormat = 5;
 
 /// Fills in format, body_bytes and checksum.
 void seal_frame(FrameHeader& header, std::span<const std::byte> body);

@@ -4,7 +4,7 @@
 local m = {}
 
 -- What a format begins with: three letters, and its version, which is the only one that is known here.
-m.magics = {Pod = 2, PoD = 2, PoL = 1, PoN = 1, Pof = 7, Poc = 1}
+m.magics = {Pod = 2, PoD = 2, PoL = 1, PoN = 1, Pof = 8, Poc = 1}
 
 -- ---- Names of numbers ----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 // A start/end gate and a relay gate of one set, and other gates that are played by the test.
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/initiator/barrier.h"
@@ -59,8 +61,12 @@ class BarrierTest : public CoreTest {
   void receive_value(const GateValue& made, std::uint64_t source = kStranger) {
     receive_bytes(made, gate_value_bytes(made), source);
   }
-  void receive_of_setting(std::uint32_t setting) {
-    const auto* const from = reinterpret_cast<const std::byte*>(&kBarrier);
+  void receive_of_setting(std::uint32_t setting) { receive_round(setting, ++rounds[{kStranger, setting}]); }
+
+  void receive_round(std::uint32_t setting, std::uint32_t round) {
+    GateValue made = kBarrier;
+    made.setting = round;
+    const auto* const from = reinterpret_cast<const std::byte*>(&made);
     PacketHeader header = header_of(kLeastGateBytes, kStranger);
     header.gate_setting = setting;
     receive(header, std::vector<std::byte>(from, from + kLeastGateBytes));
@@ -76,7 +82,8 @@ class BarrierTest : public CoreTest {
   }
 
   /// A packet with the first `bytes` bytes of a value.
-  void receive_bytes(const GateValue& made, std::size_t bytes, std::uint64_t source = kStranger) {
+  void receive_bytes(GateValue made, std::size_t bytes, std::uint64_t source = kStranger) {
+    made.setting = ++rounds[{source, kSetting}];
     const auto* const from = reinterpret_cast<const std::byte*>(&made);
     std::vector<std::byte> payload(from, from + std::min(bytes, sizeof made));
     payload.resize(bytes);
@@ -108,6 +115,7 @@ class BarrierTest : public CoreTest {
   }
 
   PlayedDirectory directory;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> rounds;  ///< Last one of a source in a setting.
   BarrierGate* start = nullptr;
   BarrierGate* relay = nullptr;
 };

@@ -270,6 +270,26 @@ TEST_F(CircuitAgainTest, Values_behind_an_end__are_not_passed_on) {
 
 // ---- Gates that leave their circuit
 
+// A link that is lost and made anew may have lost values: the next one is of a later round.
+TEST_F(BarrierTest, Value_behind_one_that_is_lost__ends_the_barrier_instead) {
+  connect_through_stranger();
+  start_barrier(core, *start, GateValue());
+  receive_round(kSetting, 2);
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+  EXPECT_EQ(refused(), 0u);
+}
+
+TEST_F(CircuitAgainTest, Value_behind_one_that_is_lost__ends_the_barrier_also_of_a_later_circuit) {
+  start_barrier(core, *start, GateValue());
+  receive_round(kSetting, 7);
+  receive_end(rounds_word(relay->setting, kNoEnd));
+  ASSERT_EQ(start->state, BarrierState::kCompleted) << "the source may be connected as it was";
+  start->state = BarrierState::kIdle;
+  start_barrier(core, *start, GateValue());
+  receive_round(kSetting, 9);
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
 class CircuitLeaveTest : public BarrierTest {};
 
 TEST_F(CircuitLeaveTest, Gate_that_leaves__lets_its_target_ask_and_nobody_answers_that_no_more_comes) {
