@@ -84,6 +84,7 @@ struct ListEntry : MatchEntry {
   EntryState state = EntryState::kGone;
   Publication publication = Publication::kNever;  ///< Whether peers use it themselves.
   bool canceled = false;                          ///< cancel_entry: its end is told as a failure.
+  bool is_unlink_promised = false;  ///< Its event queue has promised a place to AUTO_UNLINK, under flow control.
   bool counts_changes = false;  ///< Whatever changes its memory counts at `ct_handle`; what fetches, too, counts twice.
 };
 

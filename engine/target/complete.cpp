@@ -49,6 +49,16 @@ void hand_over(Core& core, Interface& ni, const PortalTableEntry& portal, Unexpe
     count_outcome(core, ni, ni.ct_for(taker.ct_handle, header.pt_index), fail, counted_amount(taker.options, bytes));
 }
 
+/// What was promised to AUTO_UNLINK of an entry is there once the last message that is under way to it is complete.
+/// @param queue  of its events; nullptr: it is gone
+/// @return whether it is there
+bool withdraw_unlink_promise(EventQueue* queue, ListEntry& entry) {
+  if (!entry.is_unlink_promised || !unlinks_now(entry)) return false;
+  entry.is_unlink_promised = false;
+  if (queue != nullptr) queue->withdraw_promise_on_duty(1);
+  return queue != nullptr;
+}
+
 /// The message of a header that an entry has claimed is complete: tells so, and goes on with the entry.
 void settle_entry(Core& core, Interface& ni, const PortalTableEntry& portal, UnexpectedHeader& header,
                   const OverflowClaim& claim) {
@@ -59,7 +69,11 @@ void settle_entry(Core& core, Interface& ni, const PortalTableEntry& portal, Une
   }
   --claim.entry->pending;
   ++core.activity;
-  if (claim.entry->state != EntryState::kLinked) advance_unlink(core, ni, *claim.entry, header.pt_index);
+  if (claim.entry->state == EntryState::kLinked) return;
+  EventQueue* const queue = claim.entry->is_unlink_promised ? ni.eqs.find(portal.eq_handle) : nullptr;
+  const bool held = withdraw_unlink_promise(queue, *claim.entry) && queue->hold_on_duty(1);
+  advance_unlink(core, ni, *claim.entry, header.pt_index);
+  if (held) queue->let_go_on_duty();
 }
 
 /// The message of a header that somebody has claimed is complete.
@@ -91,9 +105,8 @@ void complete_header(Core& core, Interface& ni, const PortalTableEntry& portal, 
 [[gnu::noinline]] EventQueue* hold_promised(Interface& ni, const PortalTableEntry& portal, const Arrival& arrival) {
   EventQueue* const queue = ni.eqs.find(portal.eq_handle);
   if (queue == nullptr) return nullptr;
-  const ListEntry& entry = *arrival.entry;
   queue->withdraw_promise_on_duty(arrival.promised_events);
-  if (unlinks_now(entry) && (entry.options & kEntryEventUnlinkDisable) == 0) queue->withdraw_promise_on_duty(1);
+  withdraw_unlink_promise(queue, *arrival.entry);
   return queue->hold_on_duty(kMostEventsOfArrival) ? queue : nullptr;
 }
 

@@ -45,7 +45,7 @@ inline ListEntry* new_entry(Interface& ni) {
   entry->list = ListKind::kPriority;
   entry->state = EntryState::kLinked;
   entry->publication = Publication::kNever;
-  entry->canceled = entry->counts_changes = false;
+  entry->canceled = entry->is_unlink_promised = entry->counts_changes = false;
   return entry;
 }
 

@@ -60,13 +60,14 @@ void note_placement(const Arrival& arrival) {
 /// @param memory  for its data, if the entry has none
 /// @return false if one of them is used up; then none is taken
 bool reserve(Interface& ni, PortalTableEntry& portal, Arrival& arrival, std::byte** memory) {
-  const ListEntry& entry = *arrival.entry;
+  ListEntry& entry = *arrival.entry;
   const bool keeps = keeps_header(entry, arrival.list);
   if (keeps && ni.unexpected_count >= ni.limits.max_unexpected_headers) return false;
   EventQueue* queue = portal.flow_control ? ni.eqs.find(portal.eq_handle) : nullptr;
   const PacketHeader& header = arrival.header;
   const std::uint32_t own = queue != nullptr ? events_due(entry, header, header.type) : 0;
-  const std::uint32_t events = queue != nullptr ? own + unlinks_due(entry, arrival.mlength) : 0;
+  const std::uint32_t unlinks = queue != nullptr ? unlinks_due(entry, arrival.mlength) : 0;
+  const std::uint32_t events = own + unlinks;
   if (events > 0 && !queue->has_room_on_duty(events)) return false;
   if ((entry.options & kEntryOwnMemory) != 0 && !give_memory(ni, header, memory)) return false;
   if (keeps && !keep_header(ni, portal, arrival)) {
@@ -74,7 +75,8 @@ bool reserve(Interface& ni, PortalTableEntry& portal, Arrival& arrival, std::byt
     return false;
   }
   if (events > 0) queue->promise_on_duty(events);
-  arrival.promised_events = own;  // What is promised to AUTO_UNLINK belongs to the entry.
+  arrival.promised_events = own;
+  entry.is_unlink_promised = unlinks != 0;
   return true;
 }
 

@@ -331,6 +331,25 @@ TEST_F(PromiseTest, Room__for_AUTO_UNLINK_stays_promised_until_it_is_raised) {
   EXPECT_TRUE(queue().has_room_on_duty(kRoom)) << "nothing is promised any more";
 }
 
+// The last message that is under way to an entry may be one whose header it has claimed when it was appended.
+TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_there_for_the_message_of_a_claimed_header) {
+  append(entry(kPutsAndGets | kEntryEventCommDisable, ListKind::kOverflow));
+  EXPECT_EQ(match(put_header(70)), Refusal::kNone);
+  Arrival claimed = arrival;
+  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal | kEntryEventCommDisable | kEntryEventOverDisable);
+  request.segment.describe(memory.data(), 100);
+  request.min_free = 30;
+  append(std::move(request));
+  EXPECT_EQ(match(put_header(80)), Refusal::kNone);
+  complete();
+  EXPECT_FALSE(queue().has_room_on_duty(kRoom));
+  for (std::uint64_t i = 0; i < kRoom; ++i) post_new_event(core, ni, portal.eq_handle, [](Event&) {});
+  complete_arrival(core, ni, peer(), claimed);
+  EXPECT_THAT(kinds(portal.eq_handle), ElementsAre(EventKind::kError, EventKind::kError, EventKind::kAutoUnlink));
+  EXPECT_EQ(counted(Counter::kEventsDropped), 0u);
+  EXPECT_TRUE(queue().has_room_on_duty(kRoom)) << "nothing is promised any more";
+}
+
 TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_needed_too) {
   append(entry(kPutsAndGets | kEntryUseOnce));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
