@@ -28,6 +28,14 @@ class CircuitAgainTest : public BarrierTest {
     }
     return words;
   }
+  /// A barrier waits, a value comes that may be of an earlier circuit, and its source is lost before it has answered.
+  void expect_that_late_values_do_not_count() {
+    start_barrier(core, *start, GateValue());
+    receive_of_setting(kSetting + 1);
+    fail_barriers_with(core, kPeer);
+    run();
+    EXPECT_EQ(start->state, BarrierState::kFailed);
+  }
   std::vector<std::uint64_t> question() const { return {rounds_word(relay->setting, kWhatIsLeft)}; }
 
   std::uint32_t former_setting = 0;
@@ -131,22 +139,14 @@ TEST_F(CircuitAgainTest, Source_that_was_lost_in_a_circuit__leaves_no_value_of_t
   receive_end(rounds_word(0, kNoEnd), kStranger, kSetting);
   fail_barriers_with(core, kPeer);
   connect_through_stranger();
-  start_barrier(core, *start, GateValue());
-  receive_of_setting(kSetting + 1);
-  fail_barriers_with(core, kPeer);
-  run();
-  EXPECT_EQ(start->state, BarrierState::kFailed);
+  expect_that_late_values_do_not_count();
 }
 
 // It may have said that its setting is a new one, and that may have been for the circuit that is over.
 TEST_F(CircuitAgainTest, Source_that_is_killed__leaves_no_value_of_a_circuit_whose_setting_was_never_known) {
   receive_end(rounds_word(0, kNoEnd), kStranger, kSetting + 1);
   connect_through_stranger();
-  start_barrier(core, *start, GateValue());
-  receive_of_setting(kSetting + 1);
-  fail_barriers_with(core, kPeer);
-  run();
-  EXPECT_EQ(start->state, BarrierState::kFailed);
+  expect_that_late_values_do_not_count();
 }
 
 // What is known of a gate's sources outlives the gate, and the link to them: who was lost may live.
@@ -163,11 +163,7 @@ TEST_F(CircuitAgainTest, Source_that_is_killed__leaves_no_value_to_a_gate_that_h
   };
   for (int circuit = 0; circuit < 2; ++circuit) {
     renew();
-    start_barrier(core, *start, GateValue());
-    receive_of_setting(kSetting + 1);
-    fail_barriers_with(core, kPeer);
-    run();
-    EXPECT_EQ(start->state, BarrierState::kFailed);
+    expect_that_late_values_do_not_count();
   }
 }
 
@@ -178,11 +174,7 @@ TEST_F(CircuitAgainTest, Sources_without_end__are_forgotten_and_count_as_met) {
   }
   EXPECT_LE(core.tofu->former_sources.size(), 64u);
   connect_through_stranger();
-  start_barrier(core, *start, GateValue());
-  receive_of_setting(kSetting + 1);
-  fail_barriers_with(core, kPeer);
-  run();
-  EXPECT_EQ(start->state, BarrierState::kFailed) << "that may be late";
+  expect_that_late_values_do_not_count();
 }
 
 // ---- Neighbours that die, or are lost, before it is known who they are
