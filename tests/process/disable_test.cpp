@@ -89,7 +89,7 @@ TEST(Disable, Entry__is_not_enabled_before_all_who_disable_it_have_ended) {
         ++ended;
       });
       while (enabler == 0) sched_yield();
-      wait_for_state("/proc/self/task/" + std::to_string(enabler), 'S');
+      wait_for_sleep(enabler);
       for (int i = 0; i < 100; ++i) EXPECT_EQ(put_to_self(ni, ends), PTL_NI_PT_DISABLED);
       EXPECT_EQ(ended, 0);
     }

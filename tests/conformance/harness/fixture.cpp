@@ -6,6 +6,7 @@
 #include <chrono>
 #include <climits>
 #include <fstream>
+#include <thread>
 
 namespace conformance {
 namespace {
@@ -286,6 +287,27 @@ void wait_for_state(const std::string& directory, char state, Where where) {
     if (name_end != std::string::npos && line[name_end + 2] == state) return;
   } while (patience.left());
   stop(directory + " never came to state " + state, where);
+}
+
+void wait_for_sleep(pid_t thread, Where where) {
+  const std::string directory = "/proc/self/task/" + std::to_string(thread);
+  // How often it has begun to sleep, and how often it was put aside.
+  const auto switches = [&directory] {
+    std::ifstream file(directory + "/status");
+    std::string counts;
+    for (std::string line; std::getline(file, line);)
+      if (line.find("ctxt_switches") != std::string::npos) counts += line;
+    return counts;
+  };
+  const Patience patience;
+  std::string before;
+  do {
+    before = switches();
+    wait_for_state(directory, 'S', where);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (switches() == before) return;
+  } while (patience.left());
+  stop("thread " + std::to_string(thread) + " never slept for 20 ms: " + before, where);
 }
 
 Ends::Ends(const Ni& ni, unsigned int pt_options, ptl_size_t target_eq_count)

@@ -161,8 +161,12 @@ void wait_for_counts(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure,
 void wait_for_status(const Ni& ni, ptl_sr_index_t index, ptl_sr_value_t value, Where where = Where::current());
 
 /// Waits until a process or thread, named by its directory in /proc, is in a state of proc(5): 'T' is stopped, 'S'
-/// asleep.
+/// asleep. Who sleeps may sleep for a lock on its way: see wait_for_sleep().
 void wait_for_state(const std::string& directory, char state, Where where = Where::current());
+
+/// Waits until a thread of this process sleeps for what does not come: it has not run for 20 ms. Who waits for a lock
+/// that somebody holds sleeps, too, but not for so long.
+void wait_for_sleep(pid_t thread, Where where = Where::current());
 
 // ---- Data ----------------------------------------------------------------------------------------------------------
 

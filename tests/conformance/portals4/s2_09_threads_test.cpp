@@ -201,7 +201,7 @@ std::int64_t interrupt_waits(const Waited& at, const std::function<void()>& end)
       EXPECT_RC(wait(at), PTL_INTERRUPTED);
     });
     while (id == 0) std::this_thread::yield();
-    wait_for_state("/proc/self/task/" + std::to_string(id), 'S');
+    wait_for_sleep(id);
   }
   const auto begin = std::chrono::steady_clock::now();
   end();

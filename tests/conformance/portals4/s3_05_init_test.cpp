@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <string>
 #include <thread>
 
 #include "../harness/fixture.h"
@@ -243,7 +242,7 @@ TEST_PROCESSES(1, Init, Section3_5_3__free_after_abort_waits_for_the_waiters) {
   }
   for (const auto& thread : threads) {
     while (thread == 0) std::this_thread::yield();
-    wait_for_state("/proc/self/task/" + std::to_string(thread), 'S');  // Inside the call that it was about to make.
+    wait_for_sleep(thread);  // Inside the call that it was about to make.
   }
   PtlAbort();
   EXPECT_RC(PtlEQFree(eq), PTL_OK);
