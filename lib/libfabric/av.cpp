@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "lib/libfabric/eq.h"
 #include "lib/libfabric/named_addresses.h"
@@ -264,18 +265,22 @@ void AddressVector::set(std::uint64_t place, const Address& address) {
   addresses[place] = address;
 }
 
+std::uint64_t AddressVector::first_place(std::uint64_t place) const {
+  return places.find(key_of(endpoint_at(addresses[place])))->second;
+}
+
 void AddressVector::forget_place(std::uint64_t place) {
   const std::uint64_t key = key_of(endpoint_at(addresses[place]));
   const auto found = places.find(key);
   if (found == places.end() || found->second != place) return;
-  places.erase(found);
-  if (shared == nullptr) return;
   // Several processes may have put one address into a vector with a name.
-  for (std::uint64_t other = 0; other < addresses.size(); ++other) {
+  for (std::uint64_t other = 0; shared != nullptr && other < addresses.size(); ++other) {
     if (other == place || !has(other) || key_of(endpoint_at(addresses[other])) != key) continue;
-    places.emplace(key, other);
+    found->second = other;
+    std::swap(credits[place], credits[other]);
     return;
   }
+  places.erase(found);
 }
 
 void AddressVector::drop(std::uint64_t place) {

@@ -29,7 +29,7 @@ struct AddressVector {
   std::unique_ptr<NamedAddresses> shared;               ///< Of a vector with a name; nullptr: it has none.
   std::uint64_t removals_seen = 0;                      ///< On duty: of `shared`, when we looked last.
   std::vector<Address> addresses;                       ///< On duty: what is known of `shared`. A pid of 0: removed.
-  std::vector<Credit> credits;                          ///< On duty: by place.
+  std::vector<Credit> credits;                          ///< On duty: by place, which is one of `places`.
   std::size_t held_fences = 0;                          ///< On duty: of `credits`, with holds_fence.
   std::set<std::uint64_t> free_places;                  ///< On duty: of addresses that were removed.
   std::unordered_map<std::uint64_t, fi_addr_t> places;  ///< On duty: by key_of, for FI_SOURCE.
@@ -62,8 +62,13 @@ struct AddressVector {
     return addresses[place].has_context(*context) ? &addresses[place] : nullptr;
   }
 
-  /// On duty. @pre find has found it
-  Credit& credit_of(fi_addr_t address) { return credits[place_of(address)]; }
+  /// On duty. An endpoint has one, whichever of its places in a vector with a name is meant: its messages stay in
+  /// order.
+  /// @pre find has found it
+  Credit& credit_of(fi_addr_t address) {
+    const std::uint64_t place = place_of(address);
+    return credits[shared == nullptr ? place : first_place(place)];
+  }
 
   /// On duty: the place of an endpoint. @param endpoint  as events show it
   fi_addr_t find(ProcessId endpoint) {
@@ -81,8 +86,9 @@ struct AddressVector {
   void drop(std::uint64_t place);
 
  private:
-  void forget_place(std::uint64_t place);  ///< On duty: of a source.
-  bool has_changed() const;                ///< Somebody has removed something from `shared`.
+  void forget_place(std::uint64_t place);  ///< On duty: of a source. Another place that it has gets its credit.
+  std::uint64_t first_place(std::uint64_t place) const;  ///< On duty: which of `places` its endpoint has.
+  bool has_changed() const;                              ///< Somebody has removed something from `shared`.
   void look_again();  ///< On duty: finds what others have put into `shared`, and what they have removed.
 };
 

@@ -286,6 +286,69 @@ TEST_F(FiAv, Source_in_two_places_of_a_named_vector_is_known_while_one_is_left) 
   for (fid* object : {&known.ep->fid, &reader->fid, &writer->fid}) EXPECT_EQ(fi_close(object), 0);
 }
 
+/// A vector with a name that knows an endpoint twice, and a sender that has it.
+class FiAvTwice : public FiAv {
+ protected:
+  static constexpr int kMost = 40;
+
+  void SetUp() override {
+    ASSERT_EQ(setenv("PORTOFU_UNEXPECTED_MIB", "1", 1), 0);
+    FiAv::SetUp();
+    ASSERT_EQ(unsetenv("PORTOFU_UNEXPECTED_MIB"), 0);
+    vector = open_av(("order-" + std::to_string(getpid())).c_str());
+    ASSERT_EQ(fi_endpoint(domain, info.get(), &sender, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(sender, &vector->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(sender, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_enable(sender), 0);
+    const Name of_b = name_of(b);
+    for (fi_addr_t& place : places) ASSERT_EQ(fi_av_insert(vector, of_b.data(), 1, &place, 0, nullptr), 1);
+    ASSERT_NE(places[0], places[1]);
+  }
+  void TearDown() override {
+    for (fid* object : {&sender->fid, &vector->fid}) EXPECT_EQ(fi_close(object), 0);
+    FiAv::TearDown();
+  }
+
+  void send_long(fi_addr_t place) { ASSERT_EQ(fi_send(sender, long_.data(), long_.size(), nullptr, place, &long_), 0); }
+  void send_last(fi_addr_t place) { ASSERT_EQ(fi_send(sender, long_.data(), 8, nullptr, place, &long_), 0); }
+  /// @param left  of those that are long
+  void expect_last_behind(int left) {
+    for (int i = 0; i <= left; ++i) {
+      ASSERT_EQ(fi_recv(b.ep, received_.data(), received_.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+      EXPECT_EQ(b.next().len, i < left ? received_.size() : 8u) << i;
+    }
+  }
+
+  fid_av* vector = nullptr;
+  fid_ep* sender = nullptr;
+  std::array<fi_addr_t, 2> places{};
+
+ private:
+  std::vector<char> long_ = std::vector<char>(1 << 20), received_ = std::vector<char>(1 << 20);
+};
+
+/// fi_endpoint(3), FI_ORDER_SAS: "send operations ... transmit in the order submitted relative to other send
+/// operations" to one endpoint, and by whichever of its addresses. Here more is sent than the target keeps.
+TEST_F(FiAvTwice, Messages_stay_in_order_whichever_place_is_named) {
+  for (int i = 0; i < kMost; ++i) send_long(places[i % 3 == 0 ? 1 : 0]);
+  send_last(places[1]);
+  expect_last_behind(kMost);
+  for (int i = 0; i <= kMost; ++i) EXPECT_EQ(a.next().err, 0);
+}
+
+/// What waits goes on by the place that is left.
+TEST_F(FiAvTwice, Place_that_is_left_keeps_the_order) {
+  for (const bool first : {true, false}) {
+    for (int i = 0; i < kMost; ++i) send_long(places[first ? 0 : 1]);
+    ASSERT_EQ(fi_av_remove(vector, &places[first ? 1 : 0], 1, 0), 0);
+    send_last(places[first ? 0 : 1]);
+    expect_last_behind(kMost);
+    for (int i = 0; i <= kMost; ++i) EXPECT_EQ(a.next().err, 0);
+    const Name of_b = name_of(b);
+    ASSERT_EQ(fi_av_insert(vector, of_b.data(), 1, &places[first ? 1 : 0], 0, nullptr), 1);
+  }
+}
+
 TEST_F(FiAv, Places_of_a_named_vector_are_given_once_whoever_asks) {
   const std::string name = "threads-" + std::to_string(getpid());
   constexpr std::size_t kThreads = 4;
