@@ -47,9 +47,11 @@ struct WaitSet {
     members.pop_back();
     return false;
   }
-  void remove(const struct fid* member) {
+  /// The end of the descriptor would not end the watch: children of a fork may have it, too.
+  void remove(const struct fid* member, int fd) {
     const std::lock_guard lock(mutex);
     std::erase(members, member);
+    epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, nullptr);
   }
   bool has_news() {
     const std::lock_guard lock(mutex);
@@ -131,7 +133,7 @@ WaitObject::~WaitObject() {
 }
 
 void WaitObject::leave_set() {
-  if (set_ != nullptr) std::exchange(set_, nullptr)->remove(owner_);
+  if (set_ != nullptr) std::exchange(set_, nullptr)->remove(owner_, fd_);
 }
 
 int WaitObject::open(fi_wait_obj kind, fid_wait* set, fid* owner) {

@@ -199,6 +199,32 @@ TEST_F(FiPoll, Wait_set_has_one_file_descriptor) {
   close_members(set);
 }
 
+/// epoll(7): a file is watched until all descriptors of it are closed, and a child of a fork has some. What is closed
+/// "must not be associated" with the set any more (fi_poll(3)), so its events wake nobody.
+TEST_F(FiPoll, Wait_set_does_not_wake_for_who_is_closed_while_a_child_lives) {
+  fid_wait* set = open_set(FI_WAIT_FD);
+  open_members(set);
+  int fd = -1;
+  ASSERT_EQ(fi_control(&set->fid, FI_GETWAIT, &fd), 0);
+  fid* waited = &set->fid;
+  ASSERT_EQ(fi_trywait(fabric_of_b, &waited, 1), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_c), 0);
+  ASSERT_EQ(fi_recv(c.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  pollfd look{fd, POLLIN, 0};
+  ASSERT_EQ(::poll(&look, 1, 20000), 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  c.close();
+  EXPECT_EQ(fi_trywait(fabric_of_b, &waited, 1), 0);
+  EXPECT_EQ(::poll(&look, 1, 0), 0);
+  EXPECT_EQ(kill(child, SIGKILL), 0);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  close_members(set);
+}
+
 TEST_F(FiPoll, Wait_set_wakes_at_a_condition) {
   fid_wait* set = open_set(FI_WAIT_MUTEX_COND);
   open_members(set);
