@@ -1,81 +1,12 @@
 // What fi_cq(3) and fi_errno(3) promise of a peer that is gone: operations on their way to it end with errors, and so
 // do those that come later.
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <set>
 
-#include "tests/conformance/libfabric/fabric_fixture.h"
+#include "tests/conformance/libfabric/peer_process.h"
 
 namespace portofu::test {
 namespace {
-
-using Name = std::array<std::byte, 64>;
-
-/// A process with an endpoint that says its name and then does nothing.
-class Peer {
- public:
-  Peer() {
-    std::array<int, 2> pipe_ends{};
-    if (pipe(pipe_ends.data()) != 0) return;
-    pid_ = fork();
-    if (pid_ == 0) live(pipe_ends[1]);
-    close(pipe_ends[1]);
-    is_there_ = read(pipe_ends[0], name_.data(), name_.size()) == static_cast<ssize_t>(name_.size());
-    close(pipe_ends[0]);
-  }
-  ~Peer() { kill(); }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-
-  bool is_there() const { return is_there_; }
-  const Name& name() const { return name_; }
-
-  /// Returns when it has stopped.
-  void stop() const {
-    int status = 0;
-    ::kill(pid_, SIGSTOP);
-    EXPECT_EQ(waitpid(pid_, &status, WUNTRACED), pid_);
-    EXPECT_TRUE(WIFSTOPPED(status));
-  }
-  void go_on() const { ::kill(pid_, SIGCONT); }
-  void kill() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    pid_ = 0;
-  }
-
- private:
-  [[noreturn]] static void live(int to_parent) {
-    const Info info = get_info(make_hints().get());
-    fid_fabric* fabric = nullptr;
-    fid_domain* domain = nullptr;
-    Node node;
-    if (!conformance::enter_node(2)) _exit(1);
-    if (info == nullptr || fi_fabric(info->fabric_attr, &fabric, nullptr) != 0) _exit(1);
-    if (fi_domain(fabric, info.get(), &domain, nullptr) != 0) _exit(1);
-    node.open(domain, info.get());
-    Name name{};
-    std::size_t bytes = name.size();
-    if (fi_getname(&node.ep->fid, name.data(), &bytes) != 0) _exit(1);
-    if (write(to_parent, name.data(), name.size()) < 0) _exit(1);
-    fi_cq_tagged_entry entry{};
-    for (;;) fi_cq_sread(node.cq, &entry, 1, nullptr, -1);
-  }
-
-  pid_t pid_ = -1;
-  bool is_there_ = false;
-  Name name_{};
-};
-
-/// Processes that are made meanwhile keep one MiB of messages that nobody has received.
-struct OneMib {
-  OneMib() { setenv("PORTOFU_UNEXPECTED_MIB", "1", 1); }
-  ~OneMib() { unsetenv("PORTOFU_UNEXPECTED_MIB"); }
-};
 
 class FiDeath : public Fabric {
  protected:
@@ -98,7 +29,7 @@ class FiDeath : public Fabric {
   }
 
   const OneMib bound;
-  Peer peer;
+  PeerProcess peer;
   fi_addr_t to_peer = FI_ADDR_NOTAVAIL;
   std::uint64_t word = 1;
 };
