@@ -8,9 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
+
+#include "tests/support/eventually.h"
 
 namespace portofu {
 
@@ -68,22 +69,6 @@ class ChildProcess {
  private:
   pid_t pid_;  ///< -1 once it was waited for.
 };
-
-/// Runs `done` until it is true, for 30 s at most: again and again at first, then the seldomer the longer it has taken,
-/// up to once a millisecond, since what it waits for needs the processor more. @return its last result
-inline bool eventually(const std::function<bool()>& done) {
-  const auto begin = std::chrono::steady_clock::now();
-  while (!done()) {
-    const std::chrono::duration<double, std::micro> waited = std::chrono::steady_clock::now() - begin;
-    if (waited > std::chrono::seconds(30)) return false;
-    if (waited < std::chrono::milliseconds(2)) {
-      sched_yield();
-    } else {
-      usleep(static_cast<unsigned>(std::min(waited.count() / 16, 1000.0)));
-    }
-  }
-  return true;
-}
 
 /// Lets a short time pass: kills at any instruction are made by waiting for a random one.
 inline void spend_us(unsigned us) {

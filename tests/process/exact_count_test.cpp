@@ -73,7 +73,7 @@ class Changer {
         ++expected_replies_;
         break;
       case Updater::kTofu:
-        wait_until([&] {
+        eventually([&] {
           rc = utofu_armw8(end_.vcq, owner_.id, UTOFU_ARMW_OP_ADD, 1, owner_.stadd + 8 * word, 0, kTcq | kLocal,
                            nullptr);
           return rc != UTOFU_ERR_BUSY;

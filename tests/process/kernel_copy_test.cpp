@@ -449,9 +449,9 @@ int put_twice(NumberBoard& board) {
     if (poll_tcq(vcq, &cbdata) != UTOFU_SUCCESS) return 2;
     return poll_mrq(vcq, &notice);
   };
-  if (!wait_until([&] { return board.owner_ready != 0; }) || put_once() != UTOFU_SUCCESS) return 95;
+  if (!eventually([&] { return board.owner_ready != 0; }) || put_once() != UTOFU_SUCCESS) return 95;
   board.warm = engine_counter(Counter::kPutsDirect) > 0 ? 1 : 2;
-  if (!wait_until([&] { return board.stranger_ready != 0; })) return 96;
+  if (!eventually([&] { return board.stranger_ready != 0; })) return 96;
   const int second = put_once();
   board.done = 1;
   return second == UTOFU_ERR_MRQ_PEER ? 0 : 97;

@@ -10,6 +10,7 @@
 #include "tests/process/own_node.h"
 #include "tests/process/resources.h"
 #include "tests/process/test_network.h"
+#include "tests/support/eventually.h"
 
 namespace portofu {
 namespace {
@@ -39,14 +40,6 @@ class Overload : public testing::TestWithParam<bool> {
   const OwnNode node_;
   SharedMemory<OverloadBoard> board_;
 };
-
-/// Without a call into the library. @return false if it never came true
-template <class Done>
-bool wait_quietly(const Done& done) {
-  const double end = now_s() + 20;
-  while (!done() && now_s() < end) usleep(1000);
-  return done();
-}
 
 /// Posts `puts` numbered ones to the target, which takes none of them now.
 void flood(const Ni& ni, ptl_handle_md_t md, int puts) {
@@ -157,11 +150,11 @@ TEST_P(Overload, Flood_of_a_stuck_process__does_not_keep_others_from_talking) {
       kill(stopped, SIGSTOP);
       flood(ni, md, kPuts);
       board_->flooding = 1;
-      EXPECT_TRUE(wait_quietly([this] { return board_->talked == 1; }));
+      EXPECT_TRUE(eventually([this] { return board_->talked == 1; }));
       kill(stopped, SIGCONT);
       for (int i = 0; i < kPuts; ++i) next_event(eq, PTL_EVENT_ACK);
     } else if (self.rank() == 2) {
-      EXPECT_TRUE(wait_quietly([this] { return board_->flooding == 1; }));
+      EXPECT_TRUE(eventually([this] { return board_->flooding == 1; }));
       const double beside = talk(ends, ni.id(3), 1);
       board_->talked = 1;
       EXPECT_GT(beside, 0);

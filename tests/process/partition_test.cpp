@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 
 #include "tests/process/child_process.h"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr ptl_pt_index_t kPt = 3;
 constexpr ptl_pid_t kPid = 4000;
-constexpr double kPatienceS = 90;  ///< For what TCP takes to try again after a cut of half a minute.
+constexpr std::chrono::seconds kPatience{90};  ///< For what TCP takes to try again after a cut of half a minute.
 
 struct PartitionBoard {
   std::atomic<int> stop{0};
@@ -95,13 +96,6 @@ int run_initiator(PartitionBoard& board) {
   return 0;
 }
 
-template <class Done>
-bool wait(const Done& done) {
-  const double end = now_s() + kPatienceS;
-  while (!done() && now_s() < end) usleep(10'000);
-  return done();
-}
-
 TEST(Partition, Network_cut_for_thirty_seconds__loses_and_doubles_nothing_and_traffic_goes_on) {
   const char* cut = std::getenv("PORTOFU_TEST_CUT");
   const char* heal = std::getenv("PORTOFU_TEST_HEAL");
@@ -110,14 +104,14 @@ TEST(Partition, Network_cut_for_thirty_seconds__loses_and_doubles_nothing_and_tr
   const SharedMemory<PartitionBoard> board;
   ChildProcess target([&] { return run_target(*board); });
   ChildProcess initiator([&] { return run_initiator(*board); });
-  ASSERT_TRUE(wait([&] { return board->added > 1000; })) << "there is no network";
+  ASSERT_TRUE(eventually([&] { return board->added > 1000; }, kPatience)) << "there is no network";
   ASSERT_EQ(std::system(cut), 0);
   sleep(30);
   const std::uint64_t before = board->added;
   const std::uint64_t failed = board->failed;
   ASSERT_EQ(std::system(heal), 0);
   const double healed_s = now_s();
-  EXPECT_TRUE(wait([&] { return board->added > before + 1000; })) << "traffic does not go on";
+  EXPECT_TRUE(eventually([&] { return board->added > before + 1000; }, kPatience)) << "traffic does not go on";
   std::printf("  %llu failed while the network was cut; %.1f s later a thousand were done\n",
               static_cast<unsigned long long>(failed), now_s() - healed_s);
   board->stop = 1;

@@ -1,16 +1,16 @@
 #include "tests/process/soaker.h"
 
-#include <sched.h>
-
+#include <chrono>
 #include <optional>
 #include <random>
 
 #include "tests/process/own_node.h"
+#include "tests/support/eventually.h"
 
 namespace portofu {
 namespace {
 
-constexpr double kPatienceS = 60;
+constexpr std::chrono::seconds kPatience{60};
 constexpr int kMostUnderWay = 8;
 constexpr int kActs = 16;  ///< Between two looks for what has ended.
 constexpr unsigned kActsBetweenCloses = 4000;
@@ -54,12 +54,7 @@ class Soaker {
 
  private:
   bool open(int api) {
-    const double begin = now_s();
-    while (!players_[api]->open()) {
-      if (now_s() - begin > kPatienceS) return false;
-      sched_yield();
-    }
-    return true;
+    return eventually([&] { return players_[api]->open(); }, kPatience);
   }
 
   const PlayerCounts& counts(int api) const { return board_.counts[rank_][api]; }

@@ -1,6 +1,5 @@
 #include "tests/process/step_victim.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <time.h>
 
@@ -8,13 +7,13 @@
 #include <random>
 
 #include "tests/process/own_node.h"
+#include "tests/support/eventually.h"
 
 namespace portofu {
 namespace {
 
 /// Time for a death in the steps that are loops.
 constexpr std::uint64_t kMostStepNs = 2'000'000;
-constexpr double kPatienceS = 20;
 constexpr int kMostLives = 200;
 
 class Victim {
@@ -41,10 +40,7 @@ class Victim {
  private:
   bool open() {
     const double begin = now_s();
-    while (!player_->open()) {
-      if (now_s() - begin > kPatienceS) return false;
-      sched_yield();
-    }
+    if (!eventually([&] { return player_->open(); })) return false;
     open_ns_ = static_cast<std::uint64_t>((now_s() - begin) * 1e9);
     return true;
   }

@@ -55,8 +55,8 @@ class Butterfly {
 template <class Poll>
 int end_of(Poll&& poll) {
   int rc = UTOFU_ERR_NOT_COMPLETED;
-  constexpr int kSeconds = 40;  // Over a fabric a death is told late where cores are short.
-  wait_until([&] { return (rc = poll()) != UTOFU_ERR_NOT_COMPLETED; }, kSeconds);
+  constexpr std::chrono::seconds kPatience{40};  // Over a fabric a death is told late where cores are short.
+  eventually([&] { return (rc = poll()) != UTOFU_ERR_NOT_COMPLETED; }, kPatience);
   return rc;
 }
 int end_of_barrier(utofu_vbg_id_t start) {

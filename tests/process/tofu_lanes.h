@@ -2,13 +2,11 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <unistd.h>
 #include <utofu.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -19,6 +17,7 @@
 
 #include "engine/segment/segment_view.h"
 #include "tests/conformance/harness/process.h"
+#include "tests/support/eventually.h"
 
 namespace portofu {
 
@@ -52,16 +51,6 @@ inline std::size_t count_segments() {
   }));
 }
 
-template <class Look>
-bool wait_until(Look&& look, int seconds = 20) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-  while (!look()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    sched_yield();
-  }
-  return true;
-}
-
 /// What others need of a VCQ.
 struct Name {
   utofu_vcq_id_t id = 0;
@@ -83,7 +72,7 @@ struct End {
 
   int put(const Name& to, std::uint64_t edata, unsigned long flags) const {
     int rc = UTOFU_ERR_BUSY;
-    wait_until([&] {
+    eventually([&] {
       return (rc = utofu_put(vcq, to.id, name.stadd, to.stadd + 8, 8, edata, flags, nullptr)) != UTOFU_ERR_BUSY;
     });
     return rc;
@@ -91,12 +80,12 @@ struct End {
   int poll_tcq() const {
     void* data = nullptr;
     int rc = UTOFU_ERR_NOT_FOUND;
-    wait_until([&] { return (rc = utofu_poll_tcq(vcq, 0, &data)) != UTOFU_ERR_NOT_FOUND; });
+    eventually([&] { return (rc = utofu_poll_tcq(vcq, 0, &data)) != UTOFU_ERR_NOT_FOUND; });
     return rc;
   }
   int poll_mrq(utofu_mrq_notice* notice) const {
     int rc = UTOFU_ERR_NOT_FOUND;
-    wait_until([&] { return (rc = utofu_poll_mrq(vcq, 0, notice)) != UTOFU_ERR_NOT_FOUND; });
+    eventually([&] { return (rc = utofu_poll_mrq(vcq, 0, notice)) != UTOFU_ERR_NOT_FOUND; });
     return rc;
   }
   /// The next notice is the put number `number` of the peer.

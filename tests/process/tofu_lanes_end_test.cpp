@@ -42,7 +42,7 @@ void end_child(const std::function<void()>& end) {
     end();
   }
   int status = -1;
-  const bool ended = wait_until([&] { return waitpid(child, &status, WNOHANG) == child; });
+  const bool ended = eventually([&] { return waitpid(child, &status, WNOHANG) == child; });
   EXPECT_TRUE(ended);
   EXPECT_EQ(status, 0);
   if (!ended) kill(child, SIGKILL), waitpid(child, &status, 0);

@@ -214,7 +214,7 @@ TEST_F(TofuLanes, Threads__make_their_own_and_use_them_at_once) {
     std::thread asker([&] {
       Names<kLanes> mine;
       for (std::size_t i = 0; i < kLanes; ++i) {
-        wait_until([&] { return made[i] != nullptr; });
+        eventually([&] { return made[i] != nullptr; });
         mine[i] = made[i].load()->name;
       }
       peers = self.share(mine)[static_cast<std::size_t>(1 - self.rank())];
@@ -225,7 +225,7 @@ TEST_F(TofuLanes, Threads__make_their_own_and_use_them_at_once) {
       // Of the heap, which the first of them publishes, and all lanes at once.
       End end(i, 0, portofu_alloc(End::kBytes, 256));
       made[at] = &end;
-      wait_until([&] { return known.load(); });
+      eventually([&] { return known.load(); });
       exchange(end, peers[at], self.rank() == 0, 2000);
     });
     asker.join();
@@ -288,7 +288,7 @@ void count_exactly(Process& self, std::uint64_t* words) {
     for (int update = 0; update < kUpdates; ++update) {
       const std::size_t word = random() % kWords;
       int rc = UTOFU_ERR_BUSY;
-      wait_until([&] {
+      eventually([&] {
         rc = utofu_armw8(ends[at]->vcq, owner[at].id, UTOFU_ARMW_OP_ADD, 1, owner[at].stadd + 8 * word, 0,
                          kTcq | kLocal, nullptr);
         return rc != UTOFU_ERR_BUSY;
@@ -406,7 +406,7 @@ TEST_F(TofuLanes, Put_that_is_held_back__is_started_behind_one_that_waits_for_it
       const auto word = [memory](std::size_t i) {
         return std::atomic_ref(reinterpret_cast<std::uint64_t*>(memory)[i]).load();
       };
-      for (std::size_t i = 1; i <= 3; ++i) EXPECT_TRUE(wait_until([&] { return word(i) == i; })) << i;
+      for (std::size_t i = 1; i <= 3; ++i) EXPECT_TRUE(eventually([&] { return word(i) == i; })) << i;
     }
     self.barrier();
   });

@@ -1,28 +1,17 @@
 #include "fixture.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <climits>
 #include <fstream>
 #include <thread>
 
+#include "tests/support/eventually.h"
+
 namespace conformance {
 namespace {
 
-/// Ends loops that look again and again, without sleeping.
-class Patience {
- public:
-  bool left() const {
-    sched_yield();
-    return std::chrono::steady_clock::now() < end_;
-  }
-
- private:
-  std::chrono::steady_clock::time_point end_ =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
-};
+using portofu::eventually;
 
 std::string describe(ptl_ct_event_t value) {
   return "success " + std::to_string(value.success) + ", failure " + std::to_string(value.failure);
@@ -258,35 +247,33 @@ ptl_ct_event_t wait_for_count(ptl_handle_ct_t ct, ptl_size_t success, Where wher
 }
 
 void wait_for_counts(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure, Where where) {
-  const Patience patience;
-  ptl_ct_event_t value = count_of(ct, where);
-  while ((value.success < success || value.failure < failure) && patience.left()) value = count_of(ct, where);
-  if (value.success < success || value.failure < failure)
+  ptl_ct_event_t value{};
+  const bool reached = eventually([&] {
+    value = count_of(ct, where);
+    return value.success >= success && value.failure >= failure;
+  });
+  if (!reached)
     stop("expected success " + std::to_string(success) + ", failure " + std::to_string(failure) + ", got " +
              describe(value),
          where);
 }
 
 void wait_for_status(const Ni& ni, ptl_sr_index_t index, ptl_sr_value_t value, Where where) {
-  const Patience patience;
-  while (ni.status(index) != value && patience.left()) {
-  }
-  if (ni.status(index) != value)
+  if (!eventually([&] { return ni.status(index) == value; }))
     stop("expected status register " + std::to_string(index) + " to be " + std::to_string(value) + ", it is " +
              std::to_string(ni.status(index)),
          where);
 }
 
 void wait_for_state(const std::string& directory, char state, Where where) {
-  const Patience patience;
-  do {
+  const auto is_there = [&] {
     std::ifstream file(directory + "/stat");
     std::string line;
     std::getline(file, line);
     const std::size_t name_end = line.rfind(") ");  // The name may hold anything.
-    if (name_end != std::string::npos && line[name_end + 2] == state) return;
-  } while (patience.left());
-  stop(directory + " never came to state " + state, where);
+    return name_end != std::string::npos && line[name_end + 2] == state;
+  };
+  if (!eventually(is_there)) stop(directory + " never came to state " + state, where);
 }
 
 void wait_for_sleep(pid_t thread, Where where) {
@@ -299,15 +286,14 @@ void wait_for_sleep(pid_t thread, Where where) {
       if (line.find("ctxt_switches") != std::string::npos) counts += line;
     return counts;
   };
-  const Patience patience;
   std::string before;
-  do {
+  const auto sleeps_on = [&] {
     before = switches();
     wait_for_state(directory, 'S', where);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (switches() == before) return;
-  } while (patience.left());
-  stop("thread " + std::to_string(thread) + " never slept for 20 ms: " + before, where);
+    return switches() == before;
+  };
+  if (!eventually(sleeps_on)) stop("thread " + std::to_string(thread) + " never slept for 20 ms: " + before, where);
 }
 
 Ends::Ends(const Ni& ni, unsigned int pt_options, ptl_size_t target_eq_count)

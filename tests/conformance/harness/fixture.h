@@ -28,7 +28,7 @@ struct Where {
   }
 };
 
-inline constexpr ptl_time_t kPatienceMs = 5000;
+inline constexpr ptl_time_t kPatienceMs = 20'000;
 inline constexpr ptl_pt_index_t kPt = 5;       ///< The portal table entry of most tests.
 inline constexpr ptl_pt_index_t kOtherPt = 9;  ///< A second one, where a test needs it.
 inline constexpr unsigned int kMatching = PTL_NI_MATCHING | PTL_NI_PHYSICAL;

@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <set>
-#include <thread>
 
 #include "../harness/fixture.h"
+#include "tests/support/eventually.h"
 
 using namespace conformance;
 
@@ -32,9 +31,7 @@ std::uint64_t look(Bytes& memory, std::size_t i) {
 
 /// Waits for what another process brings about without an event.
 void wait_until(const auto& holds, Where where = Where::current()) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
-  for (; !holds(); std::this_thread::yield())
-    if (std::chrono::steady_clock::now() > end) stop("waited in vain", where);
+  if (!portofu::eventually(holds)) stop("waited in vain", where);
 }
 
 /// Fetches the first word of an entry and puts it back, so that nothing changes, and waits for each answer.

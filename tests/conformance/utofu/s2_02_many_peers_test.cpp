@@ -49,7 +49,7 @@ UTOFU_TEST(12, ManyPeers, Section2_2_10__everybody_with_everybody) {
     take_notices();
   }
   const std::size_t expected = size * kRounds;
-  EXPECT_TRUE(wait_until([&] {
+  EXPECT_TRUE(eventually([&] {
     take_notices();
     return local == expected && remote == expected && armws == expected;
   })) << local

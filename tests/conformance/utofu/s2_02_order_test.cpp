@@ -145,7 +145,7 @@ void expect_order_past_free(const Ring& ring, const std::function<void()>& free_
   std::uint64_t posted = 0;
   std::uint64_t told = 0;
   std::uint64_t refused = 0;
-  const bool all = wait_until([&] {
+  const bool all = eventually([&] {
     if (posted - told < kUnderWay) {
       EXPECT_EQ(post_noticed(ring, static_cast<int>(posted % kNoticed), posted & 255), UTOFU_SUCCESS);
       if (++posted == kUnderWay / 2) free_own();
@@ -333,7 +333,7 @@ UTOFU_TEST_BOTH(Order, Section2_2_10__remote_notices_are_in_order_for_all_VCQs_o
     ASSERT_EQ(utofu_reg_mem(vcqs[i], ring.memory.data(), kBytes, 0, &stadds[i]), UTOFU_SUCCESS);
   }
   int sent = 0, heard = 0;
-  const bool all = wait_until([&] {
+  const bool all = eventually([&] {
     if (sent < kPosted && sent - heard < 100) {
       const auto from = static_cast<std::size_t>(sent) % kQueues;
       std::uint8_t coords[3] = {0, static_cast<std::uint8_t>(sent % 3), 1};

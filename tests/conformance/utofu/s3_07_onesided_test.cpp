@@ -225,9 +225,9 @@ UTOFU_TEST(2, OneSided, Section2_2_3__a_target_that_only_reads_its_memory_sees_t
     ASSERT_EQ(utofu_armw8(ring.vcq, ring.next.vcq_id, UTOFU_ARMW_OP_ADD, 5, ring.next.stadd + 512, 0, 0, nullptr),
               UTOFU_SUCCESS);
   } else {
-    EXPECT_TRUE(wait_until([&] { return std::atomic_ref<std::uint64_t>(words[63]).load() == 1; }));
+    EXPECT_TRUE(eventually([&] { return std::atomic_ref<std::uint64_t>(words[63]).load() == 1; }));
     EXPECT_EQ(words[0], 42u);
-    EXPECT_TRUE(wait_until([&] { return std::atomic_ref<std::uint64_t>(words[64]).load() == 5; }));
+    EXPECT_TRUE(eventually([&] { return std::atomic_ref<std::uint64_t>(words[64]).load() == 5; }));
   }
   self.barrier();
 }
@@ -461,7 +461,7 @@ UTOFU_TEST_BOTH(OneSided, Vendor_header__unread_mrq_notices_are_counted) {
   const unsigned long flags = UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_PACKET_RESPONSE;
   for (std::uint64_t i = 0; i < 5; ++i)
     ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd, 8, i, flags, nullptr), UTOFU_SUCCESS);
-  EXPECT_TRUE(wait_until([&] { return utofu_query_num_unread_mrq(ring.vcq, &unread) == 0 && unread == 5; })) << unread;
+  EXPECT_TRUE(eventually([&] { return utofu_query_num_unread_mrq(ring.vcq, &unread) == 0 && unread == 5; })) << unread;
   for (std::uint64_t i = 0; i < 5; ++i) {
     utofu_mrq_notice notice{};
     EXPECT_EQ(utofu_poll_mrq(ring.vcq, 0, &notice), UTOFU_SUCCESS);
@@ -506,7 +506,7 @@ UTOFU_TEST(2, OneSidedStopped, Section2_2_3__put_arrives_while_the_target_is_sto
     EXPECT_EQ(ring.memory[999 + kBytes], 9);
     EXPECT_EQ(ring.memory[1000 + kBytes], 0);
   } else {
-    wait_until([&] {
+    eventually([&] {
       std::ifstream stat("/proc/" + std::to_string(pids[1]) + "/stat");
       std::string text;
       std::getline(stat, text);

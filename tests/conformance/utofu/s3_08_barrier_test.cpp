@@ -43,7 +43,7 @@ class Butterfly {
 
 int wait_reduce(utofu_vbg_id_t vbg, double* data) {
   int rc = UTOFU_ERR_NOT_COMPLETED;
-  wait_until([&] { return (rc = utofu_poll_reduce_double(vbg, 0, data)) != UTOFU_ERR_NOT_COMPLETED; });
+  eventually([&] { return (rc = utofu_poll_reduce_double(vbg, 0, data)) != UTOFU_ERR_NOT_COMPLETED; });
   return rc;
 }
 

@@ -1,13 +1,11 @@
 // What most tests of uTofu need: a job of their own on the node, VCQs that know each other, registered memory, and
-// polls that end. Every wait ends after kPatienceMs; nothing is timed otherwise.
+// polls that end. Every wait ends; nothing is timed otherwise.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <unistd.h>
 #include <utofu.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -15,47 +13,37 @@
 #include <vector>
 
 #include "../harness/process.h"
+#include "tests/support/eventually.h"
 
 namespace conformance {
-
-inline constexpr int kTofuPatienceMs = 20000;
 
 /// Everything that may follow a call must be asked for.
 inline constexpr unsigned long kAllNotices =
     UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE;
 
-/// Calls `look` until it says true. @return false if it never did
-template <class Look>
-bool wait_until(Look&& look) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTofuPatienceMs);
-  while (!look()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    sched_yield();
-  }
-  return true;
-}
+using portofu::eventually;
 
 inline int poll_tcq(utofu_vcq_hdl_t vcq, void** cbdata) {
   int rc = UTOFU_ERR_NOT_FOUND;
-  wait_until([&] { return (rc = utofu_poll_tcq(vcq, 0, cbdata)) != UTOFU_ERR_NOT_FOUND; });
+  eventually([&] { return (rc = utofu_poll_tcq(vcq, 0, cbdata)) != UTOFU_ERR_NOT_FOUND; });
   return rc;
 }
 
 inline int poll_mrq(utofu_vcq_hdl_t vcq, utofu_mrq_notice* notice) {
   int rc = UTOFU_ERR_NOT_FOUND;
-  wait_until([&] { return (rc = utofu_poll_mrq(vcq, 0, notice)) != UTOFU_ERR_NOT_FOUND; });
+  eventually([&] { return (rc = utofu_poll_mrq(vcq, 0, notice)) != UTOFU_ERR_NOT_FOUND; });
   return rc;
 }
 
 inline int wait_barrier(utofu_vbg_id_t vbg) {
   int rc = UTOFU_ERR_NOT_COMPLETED;
-  wait_until([&] { return (rc = utofu_poll_barrier(vbg, 0)) != UTOFU_ERR_NOT_COMPLETED; });
+  eventually([&] { return (rc = utofu_poll_barrier(vbg, 0)) != UTOFU_ERR_NOT_COMPLETED; });
   return rc;
 }
 
 inline int wait_reduce(utofu_vbg_id_t vbg, std::uint64_t* data) {
   int rc = UTOFU_ERR_NOT_COMPLETED;
-  wait_until([&] { return (rc = utofu_poll_reduce_uint64(vbg, 0, data)) != UTOFU_ERR_NOT_COMPLETED; });
+  eventually([&] { return (rc = utofu_poll_reduce_uint64(vbg, 0, data)) != UTOFU_ERR_NOT_COMPLETED; });
   return rc;
 }
 

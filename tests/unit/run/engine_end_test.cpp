@@ -9,6 +9,7 @@
 
 #include "engine/queue/clock.h"
 #include "engine/target/list_entries.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/run/engine_fixture.h"
 #include "tests/unit/run/real_engine.h"
 
@@ -163,7 +164,7 @@ TEST(EngineOfNodeEnd, End_with_process__lets_what_was_started_leave) {
   const RealEngine asked(RealEngine::settings(true));
   for (int i = 0; i < 20; ++i) ending.get_from(*asked);
   ending->end_with_process();
-  EXPECT_TRUE(becomes([&] { return asked.counted(Counter::kPacketsReceived) >= 20; }))
+  EXPECT_TRUE(eventually([&] { return asked.counted(Counter::kPacketsReceived) >= 20; }))
       << "all, and not the window alone";
 }
 

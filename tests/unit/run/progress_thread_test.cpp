@@ -17,6 +17,7 @@
 #include "engine/queue/clock.h"
 #include "engine/run/process_threads.h"
 #include "engine/topology/near_cpus.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/run/engine_fixture.h"
 #include "tests/unit/run/real_engine.h"
 
@@ -64,8 +65,8 @@ class ProgressThreadTest : public EngineFixture {
 TEST_F(ProgressThreadTest, Thread__takes_in_what_arrives_while_the_application_is_away) {
   wire.arrive(packet_of(kPeer));
   start();
-  EXPECT_TRUE(becomes([this] { return !has_packet(); }));
-  EXPECT_TRUE(becomes([this] { return counted(Counter::kDutyByProgress) > 0; }));
+  EXPECT_TRUE(eventually([this] { return !has_packet(); }));
+  EXPECT_TRUE(eventually([this] { return counted(Counter::kDutyByProgress) > 0; }));
 }
 
 /// A guard period would last longer than this test.
@@ -78,7 +79,7 @@ TEST_F(ProgressThreadTest, Thread__serves_an_application_at_once_that_goes_to_sl
     engine->step();  // It looks, and so it is watched.
     arrive_on_duty();
     progress->stand_in();
-    EXPECT_TRUE(becomes([this] { return !has_packet(); })) << i;
+    EXPECT_TRUE(eventually([this] { return !has_packet(); })) << i;
   }
 }
 
@@ -86,7 +87,7 @@ TEST_F(ProgressThreadTest, Thread__that_has_ended_takes_nothing_in) {
   start();
   EXPECT_TRUE(progress->stop_until(monotonic_ns() + 10 * kSecondNs));
   wire.arrive(packet_of(kPeer));
-  EXPECT_TRUE(becomes([] { return progress_directory().empty(); })) << "the kernel lists it for a while";
+  EXPECT_TRUE(eventually([] { return progress_directory().empty(); })) << "the kernel lists it for a while";
   EXPECT_TRUE(has_packet());
   EXPECT_TRUE(progress->stop_until(0)) << "it has ended already";
 }
@@ -94,7 +95,7 @@ TEST_F(ProgressThreadTest, Thread__that_has_ended_takes_nothing_in) {
 TEST_F(ProgressThreadTest, Stop_until__does_not_wait_for_a_thread_that_hangs) {
   clock_hangs = true;
   start();
-  ASSERT_TRUE(becomes([this] { return somebody_hangs.load(); }));
+  ASSERT_TRUE(eventually([this] { return somebody_hangs.load(); }));
   EXPECT_FALSE(progress->stop_until(monotonic_ns() + 20'000'000));
   clock_hangs = false;
   EXPECT_TRUE(progress->stop_until(monotonic_ns() + 10 * kSecondNs));
@@ -107,7 +108,7 @@ TEST_F(ProgressThreadTest, Signals__are_left_to_the_application_but_for_faults) 
   start();
   pthread_sigmask(SIG_SETMASK, nullptr, &mask);
   for (const int number : {SIGTERM, SIGUSR1, SIGSEGV, SIGBUS}) EXPECT_EQ(sigismember(&mask, number), 0) << number;
-  ASSERT_TRUE(becomes([] { return !progress_directory().empty(); }));
+  ASSERT_TRUE(eventually([] { return !progress_directory().empty(); }));
   std::ifstream status(progress_directory() + "/status");
   std::string line;
   while (std::getline(status, line) && !line.starts_with("SigBlk:")) continue;
@@ -128,7 +129,7 @@ TEST_F(ProgressThreadTest, Cores__are_more_than_the_one_of_its_starter) {
   CPU_SET(core, &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   start();
-  ASSERT_TRUE(becomes([] { return !progress_directory().empty(); }));
+  ASSERT_TRUE(eventually([] { return !progress_directory().empty(); }));
   cpu_set_t its;
   const auto number = static_cast<pid_t>(std::stol(std::filesystem::path(progress_directory()).filename()));
   EXPECT_EQ(sched_getaffinity(number, sizeof its, &its), 0);
@@ -146,8 +147,8 @@ TEST_F(ProgressThreadTest, Thread__is_none_of_the_applications) {
   GTEST_SKIP() << "ThreadSanitizer keeps a thread of its own in each process";
 #endif
   start();
-  ASSERT_TRUE(becomes([] { return !progress_directory().empty(); }));
-  EXPECT_TRUE(becomes([] { return !has_other_threads(); }));
+  ASSERT_TRUE(eventually([] { return !progress_directory().empty(); }));
+  EXPECT_TRUE(eventually([] { return !has_other_threads(); }));
 }
 
 // What a call leaves behind nobody rings for but the caller.
@@ -164,7 +165,7 @@ TEST_F(ProgressThreadTest, News__is_what_a_call_leaves_while_the_thread_listens)
     loopback.release();
     return hears_of_packet;
   };
-  EXPECT_TRUE(becomes(hears));
+  EXPECT_TRUE(eventually(hears));
   EXPECT_FALSE(heard_of_nothing);
 }
 
@@ -182,7 +183,7 @@ TEST_F(ProgressThreadTest, Application_that_looks__need_not_ring) {
     loopback.release();
     return listened;
   };
-  EXPECT_TRUE(becomes(stands_back));
+  EXPECT_TRUE(eventually(stands_back));
   EXPECT_FALSE(must_ring_still);
 }
 

@@ -6,10 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "engine/config/settings.h"
 #include "engine/queue/clock.h"
@@ -17,16 +15,6 @@
 #include "tests/unit/support/core_fixture.h"
 
 namespace portofu {
-
-/// Asks until it is so, for 10 s at most.
-inline bool becomes(const std::function<bool()>& so) {
-  const std::uint64_t end = monotonic_ns() + 10'000'000'000;
-  while (!so()) {
-    if (monotonic_ns() >= end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 class RealEngine {
  public:

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "engine/wire/sim/virtual_clock.h"
+#include "tests/support/eventually.h"
 
 namespace portofu {
 
@@ -51,10 +52,9 @@ class VirtualJob {
   VirtualState state(std::uint32_t rank = 0) const { return static_cast<VirtualState>(page(rank).state.load()); }
   int fd() const { return fd_; }
 
-  /// Waits until a rank has got into a state. @return false: it has not within 10 s
+  /// Waits until a rank has got into a state.
   bool await(VirtualState wanted, std::uint32_t rank = 0) const {
-    for (int i = 0; i < 100'000 && state(rank) != wanted; ++i) usleep(100);
-    return state(rank) == wanted;
+    return eventually([&] { return state(rank) == wanted; });
   }
   void grant(std::uint64_t time_ps, std::uint64_t horizon_ps = kNeverPs, std::uint32_t rank = 0) const {
     VirtualPage& own = page(rank);
@@ -74,8 +74,7 @@ class VirtualJob {
   }
   bool has_taken_all(std::uint32_t rank = 0) const {
     const VirtualPage& own = page(rank);
-    for (int i = 0; i < 100'000 && own.deliveries_taken.load() != own.delivery_count.load(); ++i) usleep(100);
-    return own.deliveries_taken.load() == own.delivery_count.load();
+    return eventually([&] { return own.deliveries_taken.load() == own.delivery_count.load(); });
   }
 
  private:

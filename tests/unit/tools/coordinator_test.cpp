@@ -1,6 +1,7 @@
 // A job in virtual time whose ranks are this test: it writes down what ranks do, in their pages.
 
 #include "lib/tools/ptl_sim/coordinator.h"
+#include "tests/support/eventually.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -76,13 +77,8 @@ struct Ranks {
   /// Until it is so. @return false: the coordinator has complained, or it takes for ever
   template <typename Condition>
   bool wait_until(Condition is_so) {
-    const auto began = std::chrono::steady_clock::now();
-    while (!is_so()) {
-      if (!coordinator.complaint().empty() || std::chrono::steady_clock::now() - began > std::chrono::seconds(30))
-        return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
+    bool so = false;
+    return eventually([&] { return (so = is_so()) || !coordinator.complaint().empty(); }) && so;
   }
 
   /// @return whether the coordinator hands the second rank so many messages

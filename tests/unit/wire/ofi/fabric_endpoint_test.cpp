@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "tests/unit/wire/ofi/raw_endpoint.h"
 
 namespace portofu {
@@ -21,7 +22,7 @@ class FabricEndpointTest : public testing::Test {
 
   /// Lets both make progress until `done`.
   bool together(const std::function<bool()>& done) {
-    return soon([&] {
+    return eventually([&] {
       a.look();
       b.look();
       return done();
@@ -115,13 +116,13 @@ TEST_F(FabricEndpointTest, Buffers__are_used_again) {
 TEST_F(FabricEndpointTest, Descriptor__wakes_who_sleeps_until_something_comes) {
   ASSERT_TRUE(a.send(to_b, "the first makes the connection"));
   ASSERT_TRUE(together([&] { return b.arrived.size() == 1 && a.sent == 1; }));
-  ASSERT_TRUE(soon([&] {
+  ASSERT_TRUE(eventually([&] {
     b.look();
     return b->may_sleep();
   }));
   pollfd waited{b->wait_fd(), POLLIN, 0};
   ASSERT_TRUE(a.send(to_b, "wake"));
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.look();
     return poll(&waited, 1, 1) == 1;
   }));

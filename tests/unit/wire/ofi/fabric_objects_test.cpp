@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "tests/unit/wire/ofi/raw_endpoint.h"
 
 namespace portofu {
@@ -135,7 +136,7 @@ TEST_F(FabricObjectsTest, Open__has_all_and_a_descriptor_to_wait_at) {
   EXPECT_TRUE(objects.fabric != nullptr && objects.domain != nullptr && objects.addresses != nullptr);
   EXPECT_TRUE(objects.completions != nullptr && objects.endpoint != nullptr);
   EXPECT_GE(objects.wait_fd, 0);
-  EXPECT_TRUE(soon([this] { return objects.may_sleep(); })) << "nothing is there to be read";
+  EXPECT_TRUE(eventually([this] { return objects.may_sleep(); })) << "nothing is there to be read";
 }
 
 TEST_F(FabricObjectsTest, Addresses__are_told_apart) {
@@ -151,19 +152,19 @@ TEST_F(FabricObjectsTest, Endpoint__is_bound_to_its_completions) {
   const fi_addr_t to = objects.insert(kNodeB, fabric_port());
   char text[] = "hello";
   fi_context2 context{};
-  ASSERT_TRUE(soon([&] {
+  ASSERT_TRUE(eventually([&] {
     peer.look();
     fi_cq_msg_entry entry;
     (void)fi_cq_read(objects.completions, &entry, 0);
     return fi_send(objects.endpoint, text, sizeof text, nullptr, to, &context) == 0;
   }));
   fi_cq_msg_entry entry{};
-  ASSERT_TRUE(soon([&] {
+  ASSERT_TRUE(eventually([&] {
     peer.look();
     return fi_cq_read(objects.completions, &entry, 1) == 1;
   }));
   EXPECT_EQ(entry.op_context, &context) << "in the format of messages";
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     peer.look();
     return peer.arrived.size() == 1;
   }));

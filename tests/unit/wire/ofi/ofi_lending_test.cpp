@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "engine/wire/ways.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/support/whole_loan.h"
 #include "tests/unit/wire/ofi/ofi_pair.h"
 
@@ -33,7 +34,7 @@ class OfiLendingTest : public testing::Test {
 
   /// Lets both make progress until `done`.
   bool together(const std::function<bool()>& done) {
-    return soon([&] {
+    return eventually([&] {
       a.wire->has_packets();
       a.wire->check_peers();
       b.take(&got);

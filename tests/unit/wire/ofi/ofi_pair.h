@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/wire/ofi/ofi_wire.h"
 #include "tests/process/test_network.h"
+#include "tests/support/eventually.h"
 
 namespace portofu {
 
@@ -63,19 +63,10 @@ struct OfiEnd {
   ProcessId last_source;
 };
 
-/// Runs `done` until it is true, for 10 s at most.
-inline bool soon(const std::function<bool()>& done) {
-  for (int i = 0; i < 10000; ++i) {
-    if (done()) return true;
-    usleep(i < 100 ? 10 : 1000);
-  }
-  return false;
-}
-
 /// Connects; the other end has to look meanwhile.
 inline Link* connect(OfiEnd& from, OfiEnd& to) {
   Link* link = nullptr;
-  const bool connected = soon([&] {
+  const bool connected = eventually([&] {
     to.wire->has_packets();
     return from.wire->connect(to.id, &link) == ConnectResult::kConnected;
   });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/wire/ofi/doorplate.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/wire/ofi/raw_endpoint.h"
 
 namespace portofu {
@@ -56,7 +57,7 @@ class OfiReceiveTest : public testing::Test {
 
   /// Lets both make progress until `done`.
   bool together(const std::function<bool()>& done) {
-    return soon([&] {
+    return eventually([&] {
       look();
       peer.look();
       return done();

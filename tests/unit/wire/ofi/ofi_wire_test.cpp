@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "tests/process/child_process.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/wire/ofi/ofi_pair.h"
 
 namespace portofu {
@@ -28,13 +29,13 @@ TEST(OfiWire, Packets__arrive_in_order_with_their_payload) {
   ASSERT_NE(link, nullptr);
   std::vector<std::uint64_t> got;
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    ASSERT_TRUE(soon([&] {
+    ASSERT_TRUE(eventually([&] {
       b.take(&got);
       a.wire->has_packets();
       return send(a, *link, i, std::string(i * 16, 'x'));
     }));
   }
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.wire->has_packets();
     b.take(&got);
     return got.size() == 1000;
@@ -50,7 +51,7 @@ TEST(OfiWire, Both_ways_at_once__nothing_is_lost) {
   // Both begin before either has heard of the other.
   Link* to_b = nullptr;
   Link* to_a = nullptr;
-  ASSERT_TRUE(soon([&] {
+  ASSERT_TRUE(eventually([&] {
     const bool one = to_b != nullptr || a.wire->connect(b.id, &to_b) == ConnectResult::kConnected;
     const bool other = to_a != nullptr || b.wire->connect(a.id, &to_a) == ConnectResult::kConnected;
     return one && other;
@@ -59,7 +60,7 @@ TEST(OfiWire, Both_ways_at_once__nothing_is_lost) {
   std::vector<std::uint64_t> at_b;
   std::uint64_t sent_a = 0;
   std::uint64_t sent_b = 0;
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     while (sent_a < 500 && send(a, *to_b, sent_a, "ping")) ++sent_a;
     while (sent_b < 500 && send(b, *to_a, sent_b, "pong")) ++sent_b;
     while (a.take(&at_a)) {
@@ -86,8 +87,8 @@ TEST(OfiWire, Peer_that_takes_nothing__costs_a_window_of_packets) {
   EXPECT_EQ(sent, kOfiWindowPackets);
   EXPECT_FALSE(a.wire->has_room_again());
   std::vector<std::uint64_t> got;
-  EXPECT_TRUE(soon([&] { return b.take(&got) && got.size() == kOfiWindowPackets; }));
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] { return b.take(&got) && got.size() == kOfiWindowPackets; }));
+  EXPECT_TRUE(eventually([&] {
     a.wire->has_packets();
     b.wire->has_packets();
     return a.wire->has_room_again();
@@ -102,7 +103,7 @@ TEST(OfiWire, Nobody_at_the_address__is_told_and_not_waited_for) {
   timespec begin{};
   timespec end{};
   clock_gettime(CLOCK_MONOTONIC, &begin);
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     result = a.wire->connect({kNodeB, test_pid()}, &link);
     a.wire->check_peers();
     return result != ConnectResult::kInProgress;
@@ -118,14 +119,14 @@ TEST(OfiWire, Who_asks_anew__is_not_told_that_nobody_was_there) {
   const ProcessId id{kNodeB, test_pid()};
   Link* link = nullptr;
   EXPECT_EQ(a.wire->connect(id, &link), ConnectResult::kInProgress);
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.wire->check_peers();
     return a.wire->has_room_again();
   })) << "the attempt has come to an end";
   OfiEnd b(ofi_options(kNodeB));
   a.wire->ask_anew(id);
   ConnectResult result = ConnectResult::kInProgress;
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     b.wire->has_packets();
     a.wire->check_peers();
     result = a.wire->connect(id, &link);
@@ -146,7 +147,7 @@ OfiOptions on_node(std::uint32_t nid, std::uint32_t port_offset, std::uint64_t n
 ConnectResult try_to_connect(OfiEnd& from, OfiEnd& to) {
   Link* link = nullptr;
   ConnectResult result = ConnectResult::kInProgress;
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     to.wire->has_packets();
     result = from.wire->connect(to.id, &link);
     return result != ConnectResult::kInProgress;
@@ -181,7 +182,7 @@ TEST(OfiWire, Node_that_has_started_anew__is_heard) {
   }
   ProcessId source;
   void* context = nullptr;
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     to.wire->has_packets();
     return to.wire->take_closed_source(&source, &context);
   }));
@@ -198,7 +199,7 @@ TEST(OfiWire, Disconnect__lets_all_packets_arrive_and_then_ends_the_source) {
   std::vector<std::uint64_t> got;
   ProcessId source;
   void* context = nullptr;
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.wire->has_packets();
     b.take(&got);
     return b.wire->take_closed_source(&source, &context);
@@ -214,13 +215,13 @@ TEST(OfiWire, Source_that_is_given_up__is_drained_and_its_sender_told) {
   Link* link = connect(a, b);
   ASSERT_NE(link, nullptr);
   ASSERT_TRUE(send(a, *link, 0, "asked"));
-  ASSERT_TRUE(soon([&] {
+  ASSERT_TRUE(eventually([&] {
     a.wire->has_packets();
     return b.wire->has_packets();
   }));
   b.wire->give_up(a.id);
   std::vector<std::uint64_t> got;
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.wire->check_peers();
     b.wire->check_peers();
     b.take(&got);
@@ -235,7 +236,7 @@ TEST(OfiWire, Second_link__waits_until_the_source_of_the_first_is_taken) {
   ASSERT_TRUE(send(a, *link, 0));
   a.wire->disconnect(link);
   std::vector<std::uint64_t> got;
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.wire->has_packets();
     return b.take(&got);
   }));
@@ -246,7 +247,7 @@ TEST(OfiWire, Second_link__waits_until_the_source_of_the_first_is_taken) {
   ProcessId source;
   void* context = nullptr;
   EXPECT_TRUE(b.wire->take_closed_source(&source, &context));
-  EXPECT_TRUE(soon([&] { return b.take(&got); }));
+  EXPECT_TRUE(eventually([&] { return b.take(&got); }));
   EXPECT_EQ(got, numbers(2));
 }
 
@@ -256,7 +257,7 @@ TEST(OfiWire, Wire_that_is_destroyed__leaves_nothing_under_way) {
     // The child has a wire of its own; the parent's it only inherits.
     OfiEnd a(ofi_options(kNodeA));
     Link* link = nullptr;
-    if (!soon([&] { return a.wire->connect(b.id, &link) == ConnectResult::kConnected; })) return 1;
+    if (!eventually([&] { return a.wire->connect(b.id, &link) == ConnectResult::kConnected; })) return 1;
     for (std::uint64_t i = 0; i < 50; ++i) {
       if (!send(a, *link, i, std::string(16000, 'x'))) return 2;
     }
@@ -265,7 +266,7 @@ TEST(OfiWire, Wire_that_is_destroyed__leaves_nothing_under_way) {
   std::vector<std::uint64_t> got;
   ProcessId source;
   void* context = nullptr;
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     b.take(&got);
     return b.wire->take_closed_source(&source, &context);
   }));
@@ -279,22 +280,22 @@ TEST(OfiWire, Peer_that_is_killed__loses_the_link_and_ends_its_source_within_a_s
     OfiEnd b(ofi_options(kNodeB));
     Link* link = nullptr;
     std::vector<std::uint64_t> got;
-    soon([&] { return b.wire->connect(a.id, &link) == ConnectResult::kConnected; });
+    eventually([&] { return b.wire->connect(a.id, &link) == ConnectResult::kConnected; });
     send(b, *link, 0);
     for (;;) b.take(&got);
     return 0;
   });
   Link* link = nullptr;
   const ProcessId id{kNodeB, test_pid()};
-  ASSERT_TRUE(soon([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
+  ASSERT_TRUE(eventually([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
   std::vector<std::uint64_t> got;
-  ASSERT_TRUE(soon([&] { return a.take(&got); }));
+  ASSERT_TRUE(eventually([&] { return a.take(&got); }));
   child.kill_now();
   const auto begin = std::chrono::steady_clock::now();
   ProcessId source;
   void* context = nullptr;
   bool ended = false;
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.wire->check_peers();
     a.take(&got);
     ended = ended || a.wire->take_closed_source(&source, &context);
@@ -312,7 +313,7 @@ struct ShortLived {
       OfiEnd b(ofi_options(kNodeB, 1));
       Link* back = nullptr;
       char told = 0;
-      soon([&] { return b.wire->connect(a.id, &back) == ConnectResult::kConnected; });
+      eventually([&] { return b.wire->connect(a.id, &back) == ConnectResult::kConnected; });
       send(b, *back, 0);
       std::vector<std::uint64_t> got;
       while (got.empty()) b.take(&got);
@@ -341,11 +342,11 @@ TEST(OfiWire, Peer_that_leaves__is_heard_before_its_link_is_given_up) {
   Link* link = nullptr;
   const ProcessId id{kNodeB, test_pid()};
   std::vector<std::uint64_t> got;
-  ASSERT_TRUE(soon([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
-  ASSERT_TRUE(soon([&] { return a.take(&got); }));
+  ASSERT_TRUE(eventually([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
+  ASSERT_TRUE(eventually([&] { return a.take(&got); }));
   ASSERT_TRUE(send(a, *link, 0));
   b.leave();
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.wire->check_peers();
     return link->lost;
   }));
@@ -366,14 +367,14 @@ TEST(OfiWire, Peer_that_leaves__is_heard_before_its_next_life_is) {
   const ProcessId id{kNodeB, test_pid()};
   {
     ShortLived b(a);
-    ASSERT_TRUE(soon([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
-    ASSERT_TRUE(soon([&] { return a.take(&got); }));
+    ASSERT_TRUE(eventually([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
+    ASSERT_TRUE(eventually([&] { return a.take(&got); }));
     ASSERT_TRUE(send(a, *link, 0));
     b.leave();
   }
   OfiEnd next(ofi_options(kNodeB, 2));
   Link* back = nullptr;
-  ASSERT_TRUE(soon([&] {
+  ASSERT_TRUE(eventually([&] {
     next.wire->connect(a.id, &back);
     a.wire->check_peers();
     return link->lost;
@@ -394,7 +395,7 @@ TEST(OfiWire, Peer_that_is_stopped__is_not_taken_for_dead) {
   });
   Link* link = nullptr;
   const ProcessId id{kNodeB, test_pid()};
-  ASSERT_TRUE(soon([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
+  ASSERT_TRUE(eventually([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
   child.send_signal(SIGSTOP);
   std::uint64_t sent = 0;
   const std::string payload(16000, 'x');
@@ -407,7 +408,7 @@ TEST(OfiWire, Peer_that_is_stopped__is_not_taken_for_dead) {
   EXPECT_FALSE(link->lost);
   EXPECT_EQ(sent, kOfiWindowPackets);
   child.send_signal(SIGCONT);
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.wire->check_peers();
     if (send(a, *link, sent, payload)) ++sent;
     return sent >= 2 * kOfiWindowPackets;
@@ -422,12 +423,12 @@ TEST(OfiWire, Process_that_comes_back__is_another_life) {
   Link* link = connect(a, *b);
   std::vector<std::uint64_t> got;
   ASSERT_TRUE(send(a, *link, 0));
-  ASSERT_TRUE(soon([&] { return b->take(&got); }));
+  ASSERT_TRUE(eventually([&] { return b->take(&got); }));
   b.reset();
   b = std::make_unique<OfiEnd>(ofi_options(kNodeB, 2));
   // What is sent on the old link is not delivered to the new life, and the link is lost.
   EXPECT_TRUE(send(a, *link, 1));
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.wire->check_peers();
     b->wire->has_packets();
     return link->lost;
@@ -436,7 +437,7 @@ TEST(OfiWire, Process_that_comes_back__is_another_life) {
   link = connect(a, *b);
   ASSERT_NE(link, nullptr);
   ASSERT_TRUE(send(a, *link, 2));
-  EXPECT_TRUE(soon([&] { return b->take(&got); }));
+  EXPECT_TRUE(eventually([&] { return b->take(&got); }));
   EXPECT_EQ(got, (std::vector<std::uint64_t>{0, 2}));
 }
 
@@ -445,7 +446,7 @@ int greet_until_killed(ProcessId other) {
   OfiEnd b(ofi_options(kNodeB, 1));
   std::vector<std::uint64_t> got;
   Link* link = nullptr;
-  soon([&] { return b.wire->connect(other, &link) == ConnectResult::kConnected; });
+  eventually([&] { return b.wire->connect(other, &link) == ConnectResult::kConnected; });
   send(b, *link, 0);
   for (;;) b.take(&got);
 }
@@ -457,7 +458,7 @@ TEST(OfiWire, Link_to_a_life_that_is_over__is_not_handed_out) {
   const ProcessId id{kNodeB, test_pid()};
   std::vector<std::uint64_t> got;
   ChildProcess child([&] { return greet_until_killed(a.id); });
-  ASSERT_TRUE(soon([&] { return a.take(&got); })) << "it welcomes us before it sends anything";
+  ASSERT_TRUE(eventually([&] { return a.take(&got); })) << "it welcomes us before it sends anything";
   child.kill_now();
   a.wire->end_life(id, 1);
   OfiEnd b(ofi_options(kNodeB, 2));
@@ -474,7 +475,7 @@ TEST(OfiWire, Answer_of_a_life_that_is_over__makes_no_link) {
   ChildProcess child([&] { return greet_until_killed(a.id); });
   Link* link = nullptr;
   ConnectResult result = ConnectResult::kNoSuchPeer;  // It may not have begun.
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     result = a.wire->connect(id, &link);
     a.wire->end_life(id, 1);
     return a.take(&got);
@@ -498,13 +499,13 @@ TEST(OfiWire, Process_that_comes_back_and_is_silent__does_not_keep_the_links_of_
     ChildProcess child([&] {
       OfiEnd b(ofi_options(kNodeB, 1));
       Link* back = nullptr;
-      soon([&] { return b.wire->connect(a.id, &back) == ConnectResult::kConnected; });
+      eventually([&] { return b.wire->connect(a.id, &back) == ConnectResult::kConnected; });
       send(b, *back, 0);
       for (;;) b.take(&got);
       return 0;
     });
-    ASSERT_TRUE(soon([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
-    ASSERT_TRUE(soon([&] { return a.take(&got); }));
+    ASSERT_TRUE(eventually([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
+    ASSERT_TRUE(eventually([&] { return a.take(&got); }));
     child.kill_now();
   }
   OfiEnd b(ofi_options(kNodeB, 2));
@@ -512,7 +513,7 @@ TEST(OfiWire, Process_that_comes_back_and_is_silent__does_not_keep_the_links_of_
   ProcessId source;
   void* context = nullptr;
   bool ended = false;
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.wire->check_peers();
     a.take(&got);
     b.take(&got);
@@ -527,7 +528,7 @@ void expect_refused(const OfiOptions& options, Counter counter) {
   OfiEnd a(ofi_options(kNodeA));
   OfiEnd b(options);
   Link* link = nullptr;
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     EXPECT_EQ(a.wire->connect(b.id, &link), ConnectResult::kInProgress);
     b.wire->has_packets();
     return b.count(counter) > 0;
@@ -574,7 +575,7 @@ TEST(OfiWire, Wait_fd__is_readable_when_a_packet_comes_and_not_before) {
   OfiEnd a(ofi_options(kNodeA));
   OfiEnd b(ofi_options(kNodeB));
   Link* link = connect(a, b);
-  EXPECT_TRUE(soon([&] {
+  EXPECT_TRUE(eventually([&] {
     a.wire->has_packets();
     return !b.wire->has_packets();
   }));
@@ -584,7 +585,7 @@ TEST(OfiWire, Wait_fd__is_readable_when_a_packet_comes_and_not_before) {
   ASSERT_TRUE(send(a, *link, 0));
   EXPECT_EQ(poll(&waited, 1, 5000), 1);
   std::vector<std::uint64_t> got;
-  EXPECT_TRUE(soon([&] { return b.take(&got); }));
+  EXPECT_TRUE(eventually([&] { return b.take(&got); }));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/wire/ofi/fabric_endpoint.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/wire/ofi/ofi_pair.h"
 
 namespace portofu {
@@ -34,7 +35,7 @@ struct RawEndpoint {
     std::memcpy(buffer->data, data, bytes);
     buffer->bytes = static_cast<std::uint32_t>(bytes);
     FabricSend result = FabricSend::kLater;
-    soon([&] {
+    eventually([&] {
       look();
       if (meanwhile) meanwhile();
       result = endpoint->send(to, buffer);
