@@ -5,6 +5,7 @@
 
 #include "tests/conformance/harness/fixture.h"
 #include "tests/process/own_node.h"
+#include "tests/process/resources.h"
 
 namespace portofu {
 
@@ -40,10 +41,10 @@ inline void expect_death_is_told(conformance::Process& self, double within_s) {
   const Acquainted here(self);
   if (self.is_target()) self.die();
   self.barrier();
-  const double begin = now_s();
+  const FairStopwatch watch;
   put(here.ends.md, here.ni.target(), {.length = 8});
   next_event(here.ends.source_eq, PTL_EVENT_ACK, PTL_NI_UNDELIVERABLE);
-  EXPECT_LT(now_s() - begin, within_s);
+  EXPECT_LT(watch.seconds(), within_s);
 }
 
 }  // namespace portofu

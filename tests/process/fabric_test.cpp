@@ -7,6 +7,7 @@
 #include "tests/conformance/harness/fixture.h"
 #include "tests/process/between_nodes.h"
 #include "tests/process/own_node.h"
+#include "tests/process/resources.h"
 #include "tests/process/test_network.h"
 
 namespace portofu {
@@ -78,15 +79,16 @@ TEST(Fabric, Process_that_computes__is_served_by_the_library_and_a_sleeping_one_
     Ends ends(ni);
     std::vector<std::atomic<int>> memory(4);
     append(ni, me_of(ni, memory.data(), 16));
+    const std::vector<pid_t> both = self.share(getpid());
     self.barrier();
     if (self.is_target()) {
       EXPECT_TRUE(compute_until(memory[0], 20));
     } else {
       std::fill_n(ends.data.begin(), 16, 1);
       usleep(300'000);  // The target's own thread sleeps by then.
-      const double begin = now_s();
+      const FairStopwatch watch(both);
       put_and_wait(ends, ni.target(), {.length = 16});
-      EXPECT_LT(now_s() - begin, 0.5);
+      EXPECT_LT(watch.seconds(), 0.5);
     }
     self.barrier();
   });

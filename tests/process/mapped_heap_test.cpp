@@ -16,6 +16,7 @@
 #include "tests/process/child_process.h"
 #include "tests/process/engine_counter.h"
 #include "tests/process/own_node.h"
+#include "tests/process/resources.h"
 
 namespace portofu {
 namespace {
@@ -242,10 +243,10 @@ TEST_F(MappedHeap, Owner_killed_in_the_middle__is_told_within_a_second_and_leave
   }));
   ASSERT_TRUE(eventually([&] { return meeting->rounds > 5000; }));
   EXPECT_TRUE(heap_has_name());
+  const FairStopwatch watch({source.pid()});
   target.kill_unreaped();
-  const double killed = now_s();
   ASSERT_TRUE(eventually([&] { return meeting->go_on != 0; }));
-  EXPECT_LT(now_s() - killed, 1.0);
+  EXPECT_LT(watch.seconds(), 1.0);
   EXPECT_EQ(source.wait_status(), 0);
   EXPECT_FALSE(heap_has_name());
 }

@@ -5,10 +5,15 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace portofu {
 
@@ -74,6 +79,51 @@ class FairClock {
   static constexpr double kLongestTickS = 0.01;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
   double seconds_ = 0;
+};
+
+/// For how long each thread of a process has been ready to run while the machine ran others, in nanoseconds.
+/// @return by thread; empty if the process is not there
+inline std::map<pid_t, std::uint64_t> kept_waiting_ns(pid_t pid) {
+  std::map<pid_t, std::uint64_t> waits;
+  const std::string path = "/proc/" + std::to_string(pid) + "/task/";
+  DIR* directory = opendir(path.c_str());
+  if (directory == nullptr) return waits;
+  while (const dirent* entry = readdir(directory)) {
+    std::FILE* file = std::fopen((path + entry->d_name + "/schedstat").c_str(), "r");
+    if (file == nullptr) continue;
+    unsigned long long waited_ns = 0;
+    if (std::fscanf(file, "%*u %llu", &waited_ns) == 1) waits[std::atoi(entry->d_name)] = waited_ns;
+    std::fclose(file);
+  }
+  closedir(directory);
+  return waits;
+}
+
+/// How long processes have taken for what they do together: without the time for which that of their threads had to
+/// wait for a core which waited longest. A process that is read must not have been waited for.
+class FairStopwatch {
+ public:
+  explicit FairStopwatch(std::vector<pid_t> of = {getpid()}) : of_(std::move(of)) {
+    for (const pid_t pid : of_) at_start_.merge(kept_waiting_ns(pid));
+  }
+
+  /// @return seconds since the start
+  double seconds() const {
+    const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begin_;
+    std::uint64_t longest_ns = 0;
+    for (const pid_t pid : of_) {
+      for (const auto& [thread, waited_ns] : kept_waiting_ns(pid)) {
+        const auto before = at_start_.find(thread);
+        longest_ns = std::max(longest_ns, waited_ns - (before != at_start_.end() ? before->second : 0));
+      }
+    }
+    return whole.count() - static_cast<double>(longest_ns) * 1e-9;
+  }
+
+ private:
+  std::vector<pid_t> of_;
+  std::map<pid_t, std::uint64_t> at_start_;  ///< By thread.
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 /// A number from the environment: how long or how often a test does what it does.

@@ -138,12 +138,12 @@ bool StepKill::kill_one(Step step) {
   ++deaths_[number];
   in_step_[number] += board_->victim.step_now == number ? 1 : 0;
   const Seen died = look();
-  const double death_s = clock_.seconds();
+  const FairStopwatch watch({survivors_[0]->pid(), survivors_[1]->pid()});
   const bool told = wait([&] { return look().gone[0] > died.gone[0] && look().gone[1] > died.gone[1]; });
   board_->reach_victim = 0;
   const bool ended =
       wait([&] { return board_->counts[0].under_way[kVictim] == 0 && board_->counts[1].under_way[kVictim] == 0; });
-  const double took_s = clock_.seconds() - death_s;
+  const double took_s = watch.seconds();
   told_s_[number] = std::max(told_s_[number], took_s);
   EXPECT_TRUE(told && ended) << "operations towards the dead do not end, after " << step_name(step);
   EXPECT_LT(took_s, kToldWithinS) << step_name(step);
