@@ -56,3 +56,9 @@ print_suite_totals() {
   printf '%s: %d passed, %d failed, %d skipped\n' "$1" \
     "$(count_results PASS "$1")" "$(count_results FAIL "$1")" "$(count_results SKIP "$1")"
 }
+
+# end_suite SUITE: the last thing that its runner does. Returns 1 if a test has failed.
+end_suite() {
+  print_suite_totals "$1"
+  (($(count_results FAIL "$1") == 0))
+}

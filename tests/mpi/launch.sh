@@ -144,6 +144,20 @@ unused_port() {
   printf '%s\n' "$port"
 }
 
+# connect_client LOG COMMAND...: the command writes the log. A server does not say when it listens, so its client tries
+# again until it does.
+connect_client() {
+  local log=$1 tries
+  shift
+  for tries in {1..200}; do
+    "$@" && return
+    grep -q 'Connection refused' "$log" || return 1
+    sleep 0.05
+  done
+  echo "no server after $tries tries" >>"$log"
+  return 1
+}
+
 # compile_source MPICC SOURCE BINARY LOG [ARGUMENT...]: the arguments stand behind the source. Warnings are errors of
 # ours.
 compile_source() {

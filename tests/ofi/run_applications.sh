@@ -148,5 +148,4 @@ allow_mpirun_as_root
 while read -r seconds ranks kind name; do
   run_application "$seconds" "$ranks" "$kind" "$name"
 done < <(list_applications)
-print_suite_totals "$suite"
-(($(count_results FAIL "$suite") == 0))
+end_suite "$suite"

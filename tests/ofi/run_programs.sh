@@ -78,18 +78,6 @@ pingpong_side() {
   env FI_PROVIDER=portofu,tcp,ofi_rxm "${fabric[@]}" timeout 100 fi_pingpong -p portofu -e rdm "$@" >"$log" 2>&1
 }
 
-# A server says nothing when it listens, so the client tries again until it does.
-pingpong_client() {
-  local log=$2 tries
-  for tries in {1..50}; do
-    pingpong_side "$@" && return
-    grep -q 'Connection refused' "$log" || return 1
-    sleep 0.2
-  done
-  echo "no server after $tries tries" >>"$log"
-  return 1
-}
-
 # run_pingpong near|far ADDRESS [ARGUMENT...]: ADDRESS is what the client calls the server.
 run_pingpong() {
   local where=$1 address=$2 here='' there='' name log started=$SECONDS status=0 server
@@ -102,7 +90,7 @@ run_pingpong() {
   port=$(unused_port)
   pingpong_side "$here" "$log.server.log" "$@" -B "$port" &
   server=$!
-  pingpong_client "$there" "$log.log" "$@" -P "$port" "$address" || status=$?
+  connect_client "$log.log" pingpong_side "$there" "$log.log" "$@" -P "$port" "$address" || status=$?
   ((status == 0)) || kill "$server" 2>/dev/null || true
   wait "$server" || status=$?
   # A line for each size, below that with the titles.
@@ -132,5 +120,4 @@ parse_provider_arguments run_programs.sh "$@"
 allow_mpirun_as_root
 run_pingpongs
 run_listed < <(list_tests)
-print_suite_totals "$suite"
-(($(count_results FAIL "$suite") == 0))
+end_suite "$suite"

@@ -110,18 +110,6 @@ perftest_side() {
   env LD_PRELOAD="$component" UCX_WARN_UNUSED_ENV_VARS=n timeout "$time_limit_s" ucx_perftest "$@" >"$log" 2>&1
 }
 
-# A server says nothing when it listens, so the client tries again until it does.
-perftest_client() {
-  local log=$1 tries
-  for tries in {1..100}; do
-    perftest_side "$@" && return
-    grep -q 'Connection refused' "$log" || return 1
-    sleep 0.05
-  done
-  echo "no server after $tries tries" >>"$log"
-  return 1
-}
-
 # run_perftest ARGUMENT...: with -x a test of UCT, otherwise one of UCP.
 run_perftest() {
   local name="ucx_perftest $*" log started=$SECONDS status=0 server port
@@ -134,7 +122,7 @@ run_perftest() {
   [[ "$*" != *sleep* ]] || UCX_UTOFU_WAKEUP=y
   perftest_side "$log.server.log" -p "$port" &
   server=$!
-  perftest_client "$log.log" localhost -p "$port" "$@" || status=$?
+  connect_client "$log.log" perftest_side "$log.log" localhost -p "$port" "$@" || status=$?
   ((status == 0)) || kill "$server" 2>/dev/null || true
   wait "$server" || status=$?
   unset PORTOFU_JOB_KEY UCX_TLS UCX_UTOFU_WAKEUP UCX_UTOFU_ALL_TNIS
@@ -371,5 +359,4 @@ run_compare mpi mpicxx.openmpi launch_ucx ucx 2 "$time_limit_s"
 run_shmem 2
 run_shmem 4
 check_leftovers "$suite" "$before"
-print_suite_totals "$suite"
-(($(count_results FAIL "$suite") == 0))
+end_suite "$suite"

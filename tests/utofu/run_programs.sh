@@ -147,5 +147,4 @@ for ((round = 2; round <= soak_rounds; round++)); do
   run_round "$round"
 done
 check_leftovers "$suite" "$before"
-print_suite_totals "$suite"
-(($(count_results FAIL "$suite") == 0))
+end_suite "$suite"
