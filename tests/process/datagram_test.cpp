@@ -2,6 +2,7 @@
 // exactly once and in order all the same. PORTOFU_TEST_OPERATIONS: how many operations in all, for a longer run.
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -324,11 +325,14 @@ TEST(Datagram, Sleeping_thread__wakes_for_what_another_one_has_to_send_again) {
       await_words(memory, *arrived);
     } else {
       put_and_wait(ends, ni.target(), {.length = 0});
+      std::atomic<pid_t> sleeping{0};
       std::thread sleeper([&] {
+        sleeping = gettid();
         ptl_ct_event_t count;
         PtlCTWait(never, 1, &count);
       });
-      usleep(300'000);
+      while (sleeping == 0) std::this_thread::yield();
+      wait_for_sleep(sleeping);
       put_words(ends, ni.target(), *arrived);
       PtlCTInc(never, {1, 0});
       sleeper.join();

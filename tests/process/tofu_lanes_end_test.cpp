@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <cstdlib>
 
 #include "tests/process/tofu_lanes.h"
 
@@ -51,16 +52,18 @@ void end_child(const std::function<void()>& end) {
 TEST_F(TofuLanes, Exit__while_threads_are_inside_ends_the_process) {
   run_processes(1, [](Process&) {
     end_child([] {
+      static std::atomic<int> inside{0};
       for (int i = 0; i < kLanes; ++i) {
         std::thread([i] {
           const End end(i);
-          for (;;) {
+          for (bool first = true;; first = false) {
             void* data = nullptr;
             utofu_poll_tcq(end.vcq, 0, &data);
+            if (first) ++inside;
           }
         }).detach();
       }
-      usleep(20'000);
+      if (!eventually([] { return inside == kLanes; })) std::_Exit(1);
       std::exit(0);
     });
   });
