@@ -11,7 +11,8 @@
 namespace portofu {
 
 // What is done if somebody is told: apart, and with arguments that are at hand anyway, so that the way of a message
-// stays short. Nothing, if nothing is recorded.
+// stays short. Nothing, if nothing is recorded. A step that differs from call to call is a parameter of a template, so
+// that its probe alone is passed (Recorder::add_at).
 template <Step kStep>
 [[gnu::cold, gnu::noinline]] void put_packet(const Core& core, const Peer& peer, const PacketHeader& header);
 template <Step kStep>
