@@ -82,17 +82,17 @@ class FairClock {
 };
 
 /// For how long each thread of a process has been ready to run while the machine ran others, in nanoseconds.
-/// @return by thread; empty if the process is not there
-inline std::map<pid_t, std::uint64_t> kept_waiting_ns(pid_t pid) {
-  std::map<pid_t, std::uint64_t> waits;
+/// @return by thread; empty if the process is not there. A number may shrink a little, as clocks of cores differ
+inline std::map<pid_t, std::int64_t> kept_waiting_ns(pid_t pid) {
+  std::map<pid_t, std::int64_t> waits;
   const std::string path = "/proc/" + std::to_string(pid) + "/task/";
   DIR* directory = opendir(path.c_str());
   if (directory == nullptr) return waits;
   while (const dirent* entry = readdir(directory)) {
     std::FILE* file = std::fopen((path + entry->d_name + "/schedstat").c_str(), "r");
     if (file == nullptr) continue;
-    unsigned long long waited_ns = 0;
-    if (std::fscanf(file, "%*u %llu", &waited_ns) == 1) waits[std::atoi(entry->d_name)] = waited_ns;
+    long long waited_ns = 0;
+    if (std::fscanf(file, "%*u %lld", &waited_ns) == 1) waits[std::atoi(entry->d_name)] = waited_ns;
     std::fclose(file);
   }
   closedir(directory);
@@ -110,7 +110,7 @@ class FairStopwatch {
   /// @return seconds since the start
   double seconds() const {
     const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begin_;
-    std::uint64_t longest_ns = 0;
+    std::int64_t longest_ns = 0;
     for (const pid_t pid : of_) {
       for (const auto& [thread, waited_ns] : kept_waiting_ns(pid)) {
         const auto before = at_start_.find(thread);
@@ -122,7 +122,7 @@ class FairStopwatch {
 
  private:
   std::vector<pid_t> of_;
-  std::map<pid_t, std::uint64_t> at_start_;  ///< By thread.
+  std::map<pid_t, std::int64_t> at_start_;  ///< By thread.
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
