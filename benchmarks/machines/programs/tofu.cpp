@@ -21,8 +21,11 @@ constexpr std::uint64_t kAnswer = 7;
 /// A rank with one VCQ, and one piece of memory: what is sent, and behind it what comes.
 class Rank {
  public:
-  explicit Rank(std::size_t bytes) : half_((bytes + 511) / 256 * 256), memory_(2 * half_ / sizeof(std::uint64_t) + 32) {
+  /// `value` stands in the last word of what is sent before a peer hears of it.
+  Rank(std::size_t bytes, std::uint64_t value)
+      : half_((bytes + 511) / 256 * 256), memory_(2 * half_ / sizeof(std::uint64_t) + 32) {
     utofu_vcq_id_t id = 0;
+    outgoing(bytes).store(value);
     require(utofu_create_vcq(0, 0, &vcq_) == UTOFU_SUCCESS, "no VCQ");
     require(utofu_query_vcq_id(vcq_, &id) == UTOFU_SUCCESS, "no VCQ ID");
     const std::size_t length = memory_.size() * sizeof(std::uint64_t);
@@ -149,12 +152,10 @@ void play_ring(Rank& rank, const Wanted& wanted) {
 }
 
 int play(const Wanted& wanted) {
-  Rank rank(wanted.bytes);
+  Rank rank(wanted.bytes, std::strcmp(wanted.kind, "get") == 0 ? kAnswer : 0);
   const bool is_ring = std::strcmp(wanted.kind, "ring") == 0;
   const bool takes_part = is_ring || rank.number() == 0 || rank.number() == wanted.peer;
   rank.aim_at(is_ring ? (rank.number() + 1) % rank.count() : rank.number() == 0 ? wanted.peer : 0);
-  if (std::strcmp(wanted.kind, "get") == 0) rank.outgoing(wanted.bytes).store(kAnswer);
-  if (std::strcmp(wanted.kind, "armw") == 0) rank.outgoing(wanted.bytes).store(0);
   constexpr std::pair<const char*, void (*)(Rank&, const Wanted&)> kKinds[] = {
       {"put", play_put}, {"get", play_get}, {"armw", play_armw}, {"stream", play_stream}, {"ring", play_ring}};
   bool is_known = false;
