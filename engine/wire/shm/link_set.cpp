@@ -376,6 +376,12 @@ bool LinkSet::has_room_again() {
   return some;
 }
 
+void LinkSet::lose(ProcessId peer, std::uint64_t life) {
+  for (const auto& link : links_) {
+    if (link->peer == peer && link->life == life) link->lost = true;
+  }
+}
+
 int LinkSet::mark_lost() {
   int newly_lost = 0;
   for (const auto& link : links_) {

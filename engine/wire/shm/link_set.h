@@ -106,6 +106,9 @@ class LinkSet {
 
   bool has_room_again();
 
+  /// What that life of a process sends is not heard any more, so nothing that is sent to it is answered.
+  void lose(ProcessId peer, std::uint64_t life);
+
   /// To be called after PeerTable::check_alive. @return number of links newly lost
   int mark_lost();
 

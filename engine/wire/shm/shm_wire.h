@@ -31,7 +31,7 @@ class ShmWire final : public Wire, public Loans, public Copies, public PeerMemor
                                                                           .other_nodes = nullptr}),
         peers_(own.directory()),
         links_(own, peers_, direct, long_data, traffic_),
-        sources_(own, peers_, closed_sources_, traffic_) {
+        sources_(own, peers_, links_, closed_sources_, traffic_) {
     closed_sources_ = 0;
   }
 

@@ -8,6 +8,7 @@
 #include "engine/observe/system_failure.h"
 #include "engine/queue/assert.h"
 #include "engine/topology/node_id.h"
+#include "engine/wire/shm/link_set.h"
 #include "engine/wire/shm/source_set.h"
 
 namespace portofu {
@@ -130,6 +131,7 @@ void SourceSet::evict_source(ShmSource& source) {
   ChannelSlotShared& slot = own_.slot(source.slot_index);
   const SlotWord word = read_slot(slot);
   if (word.state == SlotState::kPublished) move_slot(slot, word, SlotState::kEvicted);
+  links_.lose(source.id, source.life);  // Answers were behind the nonsense, and whoever waits for them is told.
   finish_source(source);
 }
 

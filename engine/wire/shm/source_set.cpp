@@ -13,9 +13,11 @@
 
 namespace portofu {
 
-SourceSet::SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& closed_count, LongTraffic& traffic)
+SourceSet::SourceSet(ProcessSegment& own, PeerTable& peers, LinkSet& links, std::uint32_t& closed_count,
+                     LongTraffic& traffic)
     : own_(own),
       peers_(peers),
+      links_(links),
       epoch_(own.control().directory_epoch),
       closed_count_(closed_count),
       guard_(own.node_guard()),

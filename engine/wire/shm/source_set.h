@@ -62,11 +62,14 @@ struct Brought {
   std::unique_ptr<std::byte[]> data;
 };
 
+class LinkSet;
+
 /// All sources of one wire. Used by the thread on duty.
 class SourceSet final : public MemoryBringer {
  public:
+  /// @param links         to whom this process sends; outlives this object
   /// @param closed_count  how many sources wait for take_closed_source: kept up to date; outlives this object
-  SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& closed_count, LongTraffic& traffic);
+  SourceSet(ProcessSegment& own, PeerTable& peers, LinkSet& links, std::uint32_t& closed_count, LongTraffic& traffic);
 
   bool peek(Packet& packet);
   void release();
@@ -132,6 +135,7 @@ class SourceSet final : public MemoryBringer {
 
   ProcessSegment& own_;
   PeerTable& peers_;
+  LinkSet& links_;
   const std::atomic<std::uint64_t>& epoch_;  ///< SegmentControlShared::directory_epoch of the own segment.
   std::uint32_t& closed_count_;              ///< Length of drained_, for whoever made this object.
   NodeGuard guard_;                          ///< Of this process.

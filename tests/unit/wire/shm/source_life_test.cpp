@@ -209,6 +209,21 @@ TEST_F(SourceLifeTest, Lying_source__is_evicted_and_the_others_are_heard) {
   EXPECT_EQ(take_closed().pid, 0u) << "reported once";
 }
 
+// What this process has asked the liar for was to be answered behind the nonsense.
+TEST_F(SourceLifeTest, Lying_source__costs_the_own_link_to_it_and_no_other) {
+  a.connect(target);
+  b.connect(target);
+  const Link* const to_a = target.connect(a);
+  const Link* const to_b = target.connect(b);
+  write_nonsense(target, 0, 0);
+  EXPECT_FALSE(target.receive());
+  EXPECT_TRUE(to_a->lost);
+  EXPECT_FALSE(to_b->lost);
+  const Link* const anew = target.connect(a);
+  ASSERT_NE(anew, nullptr);
+  EXPECT_FALSE(anew->lost);
+}
+
 TEST_F(SourceLifeTest, Evicted_source_that_dies__leaves_a_free_channel) {
   auto liar = std::make_unique<WirePeer>(directory.options(9));
   liar->connect(target);
