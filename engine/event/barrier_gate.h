@@ -122,6 +122,10 @@ struct GateSource {
   std::uint32_t value_round = 0;    ///< Of that one, in its setting.
 
   bool is_trusted() const { return !asks || first_setting != 0; }
+  /// Whether what it says of that setting is certainly nothing of an earlier circuit.
+  bool is_of_this_circuit(std::uint32_t setting) const {
+    return !asks || (first_setting != 0 && !is_earlier(setting, first_setting));
+  }
   /// Whether a value may be the one after the last. Else one between them is lost, as with a link. A gate that is
   /// connected again may have a source that is not, and is in any round.
   bool is_next(std::uint32_t setting, std::uint32_t round) const {

@@ -27,6 +27,12 @@ void tell_target(Core& core, const BarrierGate& gate, std::uint64_t word) {
 /// Who gets the packets of a gate is to ask for them, because none come any more, or those of another setting.
 void let_target_ask(Core& core, const BarrierGate& gate) { tell_target(core, gate, rounds_word(0, kNoEnd)); }
 
+/// Who waits in another set for signals of a gate gets none any more. In its own set all are connected anew.
+void end_signals(Core& core, const BarrierGate& gate) {
+  BarrierGate* const next = gate.configured ? local_target_of(core, gate) : nullptr;
+  if (next != nullptr && next->set_id != gate.set_id) end_gate(core, *next, next->rounds.signals_in());
+}
+
 /// How many more rounds of a gate that has an end come.
 std::uint32_t rounds_left(const BarrierGate& gate) {
   const std::uint64_t left = gate.rounds.whole - std::min(gate.rounds.whole, gate.rounds_sent());
@@ -147,7 +153,7 @@ void receive_rounds_left(Core& core, BarrierGate& gate, const PacketHeader& head
     trust_source(core, gate, source_setting);
   } else if (setting != 0) {
     return;  // It was asked by an earlier circuit.
-  } else if (gate.source.asks || left == kNoEnd) {
+  } else if (left == kNoEnd || !gate.source.is_of_this_circuit(source_setting)) {
     return doubt(core, gate);
   }
   if (left != kNoEnd)
@@ -184,6 +190,7 @@ void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
   note_former_source(core, gate);
   core.tofu->circuits_over |= gate.configured;
   gate.setting = 0;
+  if (gate.local_target != ends.local_target) end_signals(core, gate);
   if (gate.configured && gate.remote_target != ends.remote_target) let_target_ask(core, gate);
   begin_circuit(*core.tofu, gate, ends);
   if (!gate.is_start()) arm_gate(core, gate);
@@ -205,8 +212,7 @@ void leave_circuit(Core& core, BarrierGate& gate) {
   core.tofu->circuits_over = true;
   gate.setting = 0;
   let_target_ask(core, gate);
-  BarrierGate* const next = local_target_of(core, gate);
-  if (next != nullptr && next->set_id != gate.set_id) end_gate(core, *next, next->rounds.signals_in());
+  end_signals(core, gate);
   gate.rounds.armed = false;  // What its inputs have fired already passes nothing.
   gate.configured = false;
   gate.is_left_out = true;

@@ -1,5 +1,7 @@
 #include "engine/initiator/tofu_send.h"
 
+#include <algorithm>
+
 #include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/barrier.h"
@@ -16,8 +18,8 @@
 namespace portofu {
 namespace {
 
-/// Bounds for answers of answer_for_nobody: IDs whose owners are looked for then, and what waits for one of them.
-constexpr std::size_t kMostAskedFor = 4096;
+/// Bounds for answers of answer_for_nobody: gates whose owners are looked for then, and what waits for one of them.
+constexpr std::ptrdiff_t kMostAskedFor = 4096;
 constexpr std::size_t kMostWaitingAnswers = 64;
 
 bool compares(const Descriptor& d) {
@@ -345,9 +347,13 @@ void answer_for_nobody(Core& core, std::uint64_t gate, std::uint64_t other, std:
   BarrierGate nobody;
   nobody.id = gate;
   // Whoever asks honestly asks one gate once, and the answer soon leaves; more is a flood of a peer that lies.
-  const auto waiting = core.tofu->ownerless.find(claim_key(other));
-  const bool is_new = waiting == core.tofu->ownerless.end();
-  if (is_new ? core.tofu->ownerless.size() >= kMostAskedFor : waiting->second.size() >= kMostWaitingAnswers)
+  const auto& asked_for = core.tofu->ownerless;
+  const auto waiting = asked_for.find(claim_key(other));
+  const auto is_gate = [](const auto& entry) { return is_kind(entry.first, TofuIdKind::kVbg); };
+  const bool is_new = waiting == asked_for.end();
+  const bool is_one_of_many =
+      asked_for.size() >= kMostAskedFor && std::ranges::count_if(asked_for, is_gate) >= kMostAskedFor;
+  if (is_new ? is_one_of_many : waiting->second.size() >= kMostWaitingAnswers)
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   Descriptor d = gate_descriptor(nobody, other);
   d.rounds_left = rounds_left;

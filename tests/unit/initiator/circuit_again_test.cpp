@@ -329,6 +329,17 @@ TEST_F(CircuitLeaveTest, Questions_without_end_to_a_gate_that_nobody_has__are_re
   EXPECT_GT(refused(), 0u);
 }
 
+// It asks once.
+TEST_F(CircuitLeaveTest, Question_to_a_gate_that_nobody_has__is_answered_while_many_queues_are_looked_for) {
+  for (std::uint32_t i = 0; i < 5000; ++i)
+    core.tofu->ownerless.try_emplace(claim_key(make_tofu_id(TofuIdKind::kVcq, {}, make_queue_number(0, i, 0))));
+  PacketHeader header = header_of(0, kStranger);
+  header.rounds_left = rounds_word(kSetting, kWhatIsLeft);
+  receive(header, std::vector<std::byte>{});
+  EXPECT_TRUE(core.tofu->ownerless.contains(claim_key(kStranger)));
+  EXPECT_EQ(refused(), 0u);
+}
+
 TEST_F(CircuitLeaveTest, Source_that_leaves__is_asked_and_what_it_has_sent_counts) {
   connect_through_stranger();
   receive_value(GateValue());
@@ -356,6 +367,47 @@ TEST_F(CircuitLeaveTest, Gate_that_leaves__ends_what_waits_for_its_signals_in_an
   run();
   EXPECT_EQ(start->state, BarrierState::kRunning);
   leave_circuit(core, *relay);
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+// 3.4.2.1: the last call takes effect, also for the gate that its signals went to.
+TEST_F(CircuitLeaveTest, Gate_that_signals_elsewhere_from_now_on__ends_what_waits_in_another_set) {
+  BarrierGate* const other = gate(17);
+  relay->set_id = other->set_id = relay->id;
+  const auto connect_start = [&] {
+    configure_gate(core, *start, {.local_source = relay->id, .local_target = relay->id});
+  };
+  connect_start();
+  configure_gate(core, *relay, {.local_source = start->id, .remote_source = kStranger, .local_target = start->id});
+  start_barrier(core, *start, GateValue());
+  configure_gate(core, *relay, {.local_source = start->id, .remote_source = kStranger, .local_target = start->id});
+  EXPECT_EQ(start->state, BarrierState::kRunning) << "its signal goes there still";
+  configure_gate(core, *relay, {.remote_source = kStranger, .local_target = other->id});
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+  connect_start();
+  configure_gate(core, *relay, {.remote_source = kStranger, .local_target = start->id});
+  configure_gate(core, *other, {.local_source = relay->id});
+  start_barrier(core, *start, GateValue());
+  configure_gate(core, *relay, {.remote_source = kStranger, .local_target = other->id});
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+  EXPECT_EQ(other->rounds.whole, kAllRounds) << "it is of the same set";
+}
+
+// It may be connected anew before it is asked, and has told then what it had to tell of this circuit.
+TEST_F(CircuitAgainTest, End_of_a_source_that_has_answered__is_taken_unasked) {
+  start_barrier(core, *start, GateValue());
+  run();
+  receive_end(rounds_word(relay->setting, kNoEnd));
+  told();
+  receive_end(0, kStranger, kSetting - 1);
+  EXPECT_EQ(start->state, BarrierState::kRunning) << "of an earlier circuit";
+  EXPECT_EQ(told(), question());
+  receive_end(1);
+  EXPECT_EQ(start->state, BarrierState::kRunning) << "one still comes";
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{});
+  receive_end(rounds_word(0, kNoEnd), kStranger, kSetting + 1);
+  receive_end(rounds_word(relay->setting, kNoEnd), kStranger, kSetting + 1);
+  receive_end(0, kStranger, kSetting + 1);
   EXPECT_EQ(start->state, BarrierState::kFailed);
 }
 
