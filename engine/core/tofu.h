@@ -216,9 +216,10 @@ class Tofu {
   std::uint64_t ask_again_ns = 0;                                             ///< When nodes are asked again.
 
   // Of initiator/circuit.
-  std::uint32_t gate_settings = 0;  ///< Numbers given to settings of gates.
-  bool circuits_over = false;       ///< Some circuit has an end, or some gate has left its own.
-  bool has_doubts = false;          ///< Some gate may have.
+  std::uint32_t gate_settings = 0;         ///< Numbers given to settings of gates.
+  bool circuits_over = false;              ///< Some circuit has an end, or some gate has left its own.
+  bool has_doubts = false;                 ///< Some gate may have.
+  std::uint64_t ask_sources_again_ns = 0;  ///< When sources to whom a link was lost are asked again.
   /// What was the last setting of a source in a circuit that a gate has left, 0: not known; by number of the gate, and
   /// id and process_key of the source, {0, 0}: not known. The source 0: there were others, which are forgotten.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> former_sources;

@@ -57,6 +57,9 @@ void trust_source(Core& core, BarrierGate& gate, std::uint32_t setting) {
   count_inputs(core, gate);
 }
 
+/// Between two questions to a source to whom a link was lost once.
+constexpr std::uint64_t kAskAgainNs = 1'000'000'000;
+
 /// Former sources that are known of a gate. Those of one that had more are forgotten.
 constexpr std::ptrdiff_t kMostFormerSources = 64;
 
@@ -305,6 +308,27 @@ void ask_sources(Core& core, std::uint64_t set_id) {
     });
   }
   core.tofu->has_doubts = has_doubts;
+}
+
+void ask_sources_again(Core& core) {
+  if (core.tofu == nullptr || !core.tofu->circuits_over) return;
+  const std::uint64_t now = core.now_ns();
+  if (now < core.tofu->ask_sources_again_ns) return;
+  core.tofu->ask_sources_again_ns = now + kAskAgainNs;
+  std::vector<std::uint64_t> waiting;
+  bool was_lost = false;
+  core.tofu->for_each_gate([&](BarrierGate& gate) {
+    const bool waits = gate.state == BarrierState::kRunning || gate.was_asked;
+    if (waits && std::ranges::find(waiting, gate.set_id) == waiting.end()) waiting.push_back(gate.set_id);
+    const bool is_enough = gate.source.is_trusted() && gate.rounds.packets_in() >= gate.rounds.whole;
+    if (!gate.configured || is_enough || gate.source.process == ProcessId{}) return;
+    const Peer& source = core.peer(gate.source.process);
+    if (source.lost_setting == 0 || !source.requests.waiting.empty()) return;
+    gate.source.doubts = was_lost = true;
+  });
+  if (!was_lost) return;
+  core.tofu->has_doubts = true;
+  for (const std::uint64_t set_id : waiting) ask_sources(core, set_id);
 }
 
 }  // namespace portofu

@@ -51,6 +51,10 @@ void note_value(Core& core, BarrierGate& gate);
 /// A barrier waits for the gates of a set: those in doubt ask, and those of other sets that signal to them.
 void ask_sources(Core& core, std::uint64_t set_id);
 
+/// With the timers: sources to whom a link was lost once are asked again and again while a barrier waits. One that has
+/// noticed that only after it was connected anew has an end, and tells nobody whom it takes for dead.
+void ask_sources_again(Core& core);
+
 // ---- Neighbours in the process
 
 /// The gate that its signals go to; nullptr if there is none.

@@ -7,6 +7,7 @@
 
 #include "engine/core/steps.h"
 #include "engine/initiator/barrier.h"
+#include "engine/initiator/circuit.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
@@ -213,6 +214,7 @@ void run_timers_on_duty(Core& core) {
     receive_arrived_on_duty(core);
     lose_lost_peers(core);
   }
+  ask_sources_again(core);
   close_idle_lanes_on_duty(core);
   core.uses_published = false;
   close_sources(core);

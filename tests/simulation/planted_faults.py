@@ -241,6 +241,8 @@ FAULTS = [
           " && gate.source.is_trusted()) {", ") {", "tofu_circuit_again"),
     Fault("uTofu: nobody is told that a gate has left", "engine/initiator/circuit.cpp",
           "  let_target_ask(core, gate);\n  end_signals", "  end_signals", "tofu_circuit_again"),
+    Fault("uTofu: source to whom a link was lost is not asked again", "engine/run/loop.cpp",
+          "  ask_sources_again(core);\n", "", "tofu_circuit_again"),
     Fault("uTofu: gate that signals elsewhere lets another set wait", "engine/initiator/circuit.cpp",
           "  if (gate.local_target != ends.local_target) end_signals(core, gate);\n", "",
           "unit_initiator_circuit_again"),

@@ -248,21 +248,6 @@ class World {
       return is_over();
     });
     leave_circuit(deaths != 0 || is_left);
-    if (loses) notice_losses();
-  }
-
-  /// Who is connected anew before it hears of a link that was lost earlier may wait for one who has heard of it since,
-  /// and takes it for dead.
-  void notice_losses() {
-    int looks = 0;
-    run_until("losses are noticed", [&] {
-      for (Survivor& process : processes_) {
-        if (!process.is_alive) continue;
-        process.node->node().run_timers();
-        process.node->step();
-      }
-      return ++looks == 100;
-    });
   }
 
   /// Whoever is in no barrier may free its gates at once. The others' barriers end all the same.

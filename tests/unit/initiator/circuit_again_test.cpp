@@ -142,6 +142,40 @@ TEST_F(CircuitAgainTest, Source_that_was_lost_in_a_circuit__leaves_no_value_of_t
   expect_that_late_values_do_not_count();
 }
 
+// The source may notice that only after it was connected anew, and has nobody then to whom it could tell its end.
+TEST_F(CircuitAgainTest, Source_to_whom_a_link_was_lost__is_asked_again_while_a_barrier_waits) {
+  fail_barriers_with(core, kPeer);
+  connect_through_stranger();
+  run();
+  wire.sent.clear();
+  const auto told_by_timers = [&] {
+    now_ns += 1'000'000'000;
+    run_timers_on_duty(core);
+    run();
+    return told();
+  };
+  EXPECT_EQ(told_by_timers(), std::vector<std::uint64_t>{}) << "no barrier waits";
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(told(), question());
+  receive_end(rounds_word(relay->setting, kNoEnd));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(told_by_timers(), question());
+  receive_end(rounds_word(relay->setting, 0));
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+  wire.sent.clear();
+  EXPECT_EQ(told_by_timers(), std::vector<std::uint64_t>{}) << "its end is known";
+}
+
+TEST_F(CircuitAgainTest, Source_whose_link_was_never_lost__is_asked_once) {
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(told(), question());
+  now_ns += 1'000'000'000;
+  run_timers_on_duty(core);
+  run();
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{});
+}
+
 // It may have said that its setting is a new one, and that may have been for the circuit that is over.
 TEST_F(CircuitAgainTest, Source_that_is_killed__leaves_no_value_of_a_circuit_whose_setting_was_never_known) {
   receive_end(rounds_word(0, kNoEnd), kStranger, kSetting + 1);
