@@ -4,6 +4,7 @@
 #include "engine/atomic/atomic_unit.h"
 #include "engine/core/interface.h"
 #include "engine/core/steps.h"  // Calls that are recorded.
+#include "engine/descriptor/portal_use.h"
 #include "engine/initiator/send.h"
 #include "engine/target/close_interface.h"
 #include "engine/target/complete.h"

@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "engine/descriptor/portal_use.h"
 #include "engine/inspect/job_view.h"
 #include "engine/observe/hex_text.h"
 
@@ -111,9 +112,35 @@ std::vector<Finding> keep_lasting(const std::vector<Finding>& before, const std:
 }
 
 std::string counter_name(Handle handle) { return "counter " + hex_text(handle); }
-std::string event_queue_name(Handle handle) { return "event queue " + hex_text(handle); }
+std::string event_queue_name(Handle handle) {
+  return (handle_interface(handle) == kFabricInterface ? "completion queue " : "event queue ") + hex_text(handle);
+}
 std::string vcq_name(std::uint64_t id) { return "VCQ " + hex_text(id); }
 std::string gate_name(std::uint64_t id) { return "barrier gate " + hex_text(id); }
+
+std::string portal_name(const InterfacePicture& ni, std::uint32_t pt_index) {
+  if (!ni.is_fabric()) return "portal table entry " + std::to_string(pt_index);
+  const std::string endpoint = " of endpoint " + std::to_string(pt_index / kPortalsPerEndpoint);
+  switch (portal_use(pt_index)) {
+    case PortalUse::kTagged: return "fi_trecv" + endpoint;
+    case PortalUse::kMessage: return "fi_recv" + endpoint;
+    case PortalUse::kMemory: return "memory" + endpoint;
+    case PortalUse::kCredit: break;
+  }
+  return "marks" + endpoint;
+}
+
+std::string match_bits_name(const InterfacePicture& ni, std::uint32_t pt_index, std::uint64_t bits) {
+  if (!ni.is_matching()) return "";
+  if (!ni.is_fabric()) return "bits " + hex_text(bits);
+  if (portal_use(pt_index) == PortalUse::kTagged) return "tag " + hex_text(bits);
+  return portal_use(pt_index) == PortalUse::kMemory ? "key " + hex_text(bits) : "";
+}
+
+const char* posted_name(const InterfacePicture& ni, std::uint32_t pt_index) {
+  if (!ni.is_fabric()) return "entry";
+  return portal_use(pt_index) == PortalUse::kMemory ? "region" : "receive";
+}
 
 std::string bits_text(std::uint64_t bits) {
   std::string text;

@@ -68,9 +68,16 @@ std::vector<Finding> keep_lasting(const std::vector<Finding>& before, const std:
 /// "bit 3", "bits 0-2, 8-11".
 std::string bits_text(std::uint64_t bits);
 
-// "counter 0x14000000": what objects are called.
+// "counter 0x14000000": what objects are called, in the words of their API.
 std::string counter_name(Handle handle);
+/// Of libfabric: "completion queue 0x90100000".
 std::string event_queue_name(Handle handle);
+/// "portal table entry 4"; of libfabric "fi_trecv of endpoint 1".
+std::string portal_name(const InterfacePicture& ni, std::uint32_t pt_index);
+/// "bits 0x10", "tag 0x10", "key 0x10"; empty: they say nothing there.
+std::string match_bits_name(const InterfacePicture& ni, std::uint32_t pt_index, std::uint64_t bits);
+/// "entry"; of libfabric "receive", "region": what is posted there.
+const char* posted_name(const InterfacePicture& ni, std::uint32_t pt_index);
 std::string vcq_name(std::uint64_t id);
 std::string gate_name(std::uint64_t id);
 

@@ -68,7 +68,7 @@ std::string JobView::name(ProcessId id) const {
 
 ProcessId JobView::physical(const InterfacePicture& ni, ProcessId shown) {
   if (ni.is_logical()) return shown.nid < ni.ranks.size() ? ni.ranks[shown.nid] : ProcessId{};
-  return ni.index == kFabricInterface ? ProcessId{shown.nid, shown.pid & 0xffff} : shown;
+  return ni.is_fabric() ? ProcessId{shown.nid, shown.pid & 0xffff} : shown;
 }
 
 ProcessId JobView::wanted_source(const InterfacePicture& ni, const MatchCriteria& criteria) {
@@ -101,7 +101,7 @@ void add_entry(Feeders& feeders, const PortalPicture& portal, const EntryPicture
 
 Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture& ni, Handle counter) {
   Feeders feeders;
-  const bool is_fabric = ni.index == kFabricInterface;  // Whose entries tell in ways of their own.
+  const bool is_fabric = ni.is_fabric();  // Whose entries tell in ways of their own.
   for (const PortalPicture& portal : ni.portals) {
     for (const EntryPicture& entry : portal.priority.items) {
       if (names(entry, counter)) add_entry(feeders, portal, entry, is_fabric || counts(entry));
@@ -131,7 +131,7 @@ Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture
 
 Feeders feeders_of_queue(const ProcessPicture& process, const InterfacePicture& ni, Handle queue) {
   Feeders feeders;
-  const bool is_fabric = ni.index == kFabricInterface;  // Whose entries tell in ways of their own.
+  const bool is_fabric = ni.is_fabric();  // Whose entries tell in ways of their own.
   for (const PortalPicture& portal : ni.portals) {
     if (portal.eq_handle != queue) continue;
     if (portal.priority.items.empty() && feeders.bare_portal == nullptr) feeders.bare_portal = &portal;
@@ -150,7 +150,7 @@ Feeders feeders_of_queue(const ProcessPicture& process, const InterfacePicture& 
 Feeders feeders_of(const ProcessPicture& process, const InterfacePicture& ni, WaitKind kind, Handle handle) {
   Feeders feeders =
       kind == WaitKind::kCounters ? feeders_of_counter(process, ni, handle) : feeders_of_queue(process, ni, handle);
-  if (ni.index == kFabricInterface) feeders.keep_used_once();  // Others are memory that peers reach, or not.
+  if (ni.is_fabric()) feeders.keep_used_once();  // Others are memory that peers reach, or not.
   return feeders;
 }
 

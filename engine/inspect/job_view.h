@@ -67,11 +67,13 @@ struct Feeders {
   bool answers_due = false;                            ///< Some operation of `descriptors` is under way.
 
   bool has_used_once() const { return std::ranges::any_of(entries, is_used_once); }
-  /// Only entries that are used once, if there are any: who posts one waits for it.
+  /// Only entries that are used once, and receives of libfabric, if there are any: who posts one waits for it.
   void keep_used_once();
 
  private:
-  static bool is_used_once(const EntryPicture* entry) { return (entry->options & kEntryUseOnce) != 0; }
+  static bool is_used_once(const EntryPicture* entry) {
+    return (entry->options & (kEntryUseOnce | kEntryTakesData)) != 0;
+  }
 };
 /// @param kind  kCounters or kEventQueue
 Feeders feeders_of(const ProcessPicture& process, const InterfacePicture& ni, WaitKind kind, Handle handle);

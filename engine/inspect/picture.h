@@ -115,6 +115,7 @@ struct InterfacePicture {
   std::vector<QueuePicture> queues;
   std::vector<DescriptorPicture> descriptors;
 
+  bool is_fabric() const { return index == kFabricInterface; }
   bool is_matching() const { return (index & (1u | kFabricInterface)) != 0; }
   bool is_logical() const { return (index & 2u) != 0; }
 };

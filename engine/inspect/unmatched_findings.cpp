@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "engine/descriptor/portal_use.h"
 #include "engine/inspect/job_view.h"
 #include "engine/observe/hex_text.h"
 
@@ -58,10 +59,17 @@ Nearest nearest_at(const PortalPicture& portal, const MatchKey& key, const Exten
   return best;
 }
 
+/// Whether a message may have been meant for another place: one of libfabric is no operation on memory.
+bool may_be_meant(const InterfacePicture& ni, std::uint32_t pt_index, std::uint32_t other) {
+  const auto takes = [](std::uint32_t index) { return portal_use(index) <= PortalUse::kMessage; };
+  return !ni.is_fabric() || portal_use(pt_index) == portal_use(other) || (takes(pt_index) && takes(other));
+}
+
 /// The nearest entry where the message came to; if there is none that matches, one that matches elsewhere.
 Nearest nearest_of(const InterfacePicture& ni, std::uint32_t pt_index, const MatchKey& key, const Extent& asked) {
   Nearest best;
   for (const PortalPicture& portal : ni.portals) {
+    if (!may_be_meant(ni, pt_index, portal.pt_index)) continue;
     const Nearest here = nearest_at(portal, key, asked);
     if (portal.pt_index == pt_index ? here.distance() <= best.distance() && !best.matches() : here.matches())
       best = here;
@@ -69,51 +77,65 @@ Nearest nearest_of(const InterfacePicture& ni, std::uint32_t pt_index, const Mat
   return best;
 }
 
-std::string message_text(const JobView& job, const InterfacePicture& ni, const MatchKey& key) {
-  const std::string bits = ni.is_matching() ? " (bits " + hex_text(key.match_bits) + ")" : "";
-  return job.name(JobView::physical(ni, key.source)) + bits;
+/// "rank 0 (bits 0x11)".
+std::string message_text(const JobView& job, const InterfacePicture& ni, std::uint32_t pt_index, const MatchKey& key) {
+  const std::string bits = match_bits_name(ni, pt_index, key.match_bits);
+  return job.name(JobView::physical(ni, key.source)) + (bits.empty() ? "" : " (" + bits + ")");
 }
 
 /// "matching, physical interface".
 std::string kind_text(const InterfacePicture& ni) {
-  if (ni.index == kFabricInterface) return "interface of libfabric";
+  if (ni.is_fabric()) return "interface of libfabric";
   return std::string(ni.is_matching() ? "matching, " : "non-matching, ") +
          (ni.is_logical() ? "logical interface" : "physical interface");
 }
 
 /// Which interface it is, where a process has several.
 std::string interface_text(const ProcessPicture& process, const InterfacePicture& ni) {
-  if (process.core.interfaces.size() < 2 || ni.index == kFabricInterface) return "";
+  if (process.core.interfaces.size() < 2 || ni.is_fabric()) return "";
   return " of the " + kind_text(ni);
+}
+
+/// ", ignore 0xf", if some bits are ignored.
+std::string ignore_text(const MatchCriteria& criteria) {
+  return criteria.ignore_bits != 0 ? ", ignore " + hex_text(criteria.ignore_bits) : "";
+}
+
+/// " has room for 4 bytes and does not truncate (PTL_ME_NO_TRUNCATE), and the message has 8".
+std::string room_text(const InterfacePicture& ni, const Nearest& nearest) {
+  const bool is_managed = (nearest.entry->options & kEntryManageLocal) != 0;
+  const std::string offset =
+      is_managed || nearest.asked.offset == 0 ? "" : " at offset " + std::to_string(nearest.asked.offset);
+  return " has room for " + std::to_string(room_of(*nearest.entry, nearest.asked)) + " bytes" + offset +
+         (ni.is_fabric() ? ", and the operation has "
+                         : " and does not truncate (PTL_ME_NO_TRUNCATE), and the message has ") +
+         std::to_string(nearest.asked.bytes);
 }
 
 /// "; the nearest entry differs in bit 0 (0x11 instead of 0x10)".
 std::string nearest_text(const JobView& job, const InterfacePicture& ni, std::uint32_t pt_index, const Nearest& nearest,
                          std::uint64_t bits) {
-  if (nearest.entry == nullptr) return "; no entry is posted there";
+  const std::string posted = posted_name(ni, pt_index);
+  if (nearest.entry == nullptr) return "; no " + posted + " is posted there";
   if (nearest.portal->pt_index != pt_index)
-    return "; an entry that it matches is posted at portal table entry " + std::to_string(nearest.portal->pt_index);
+    return (ni.is_fabric() ? "; a " : "; an ") + posted + " that it matches is posted at " +
+           portal_name(ni, nearest.portal->pt_index);
   const MatchCriteria& criteria = nearest.entry->criteria;
-  const std::string what = nearest.is_search ? "; the search there" : "; the nearest entry";
+  const std::string what = nearest.is_search ? "; the search there" : "; the nearest " + posted;
   std::string text;
   if (nearest.differing != 0)
     text += what + " differs in " + bits_text(nearest.differing) + " (" + hex_text(bits) + " instead of " +
-            hex_text(criteria.match_bits) + ")";
+            hex_text(criteria.match_bits) + ignore_text(criteria) + ")";
   if (nearest.other_source) {
     text += text.empty() ? what : " and";
     text += " wants a message of " + job.name(JobView::wanted_source(ni, criteria));
   }
   if (nearest.too_short) {
     text += text.empty() ? what : " and";
-    const bool is_managed = (nearest.entry->options & kEntryManageLocal) != 0;
-    text += " has room for " + std::to_string(room_of(*nearest.entry, nearest.asked)) + " bytes" +
-            (is_managed || nearest.asked.offset == 0 ? "" : " at offset " + std::to_string(nearest.asked.offset)) +
-            " and does not truncate (PTL_ME_NO_TRUNCATE), and the message has " + std::to_string(nearest.asked.bytes);
+    text += room_text(ni, nearest);
   }
-  return text.empty() ? "; an entry that it matches is posted there now" : text;
+  return text.empty() ? (ni.is_fabric() ? "; a " : "; an ") + posted + " that it matches is posted there now" : text;
 }
-
-std::string portal_name(std::uint32_t pt_index) { return "portal table entry " + std::to_string(pt_index); }
 
 /// What came nearest to a header that waits: what the program searches for, if it searches there, else an entry.
 Nearest nearest_to(const InterfacePicture& ni, const PortalPicture& portal, const EntryPicture& search,
@@ -164,11 +186,12 @@ class HeaderList {
     Finding finding;
     finding.kind = FindingKind::kHeaderWaits;
     finding.where = process_.id();
-    finding.object = portal_name(portal_.pt_index);
+    finding.object = portal_name(ni_, portal_.pt_index);
     finding.other = JobView::physical(ni_, header.key.source);
     finding.got = header.key.match_bits;
     finding.progress = header.order;
-    finding.sentence = "a header of " + message_text(job_, ni_, header.key) + " waits unexpected at " +
+    finding.sentence = (ni_.is_fabric() ? "a message of " : "a header of ") +
+                       message_text(job_, ni_, portal_.pt_index, header.key) + " waits unexpected at " +
                        job_.name(process_.id()) + ", " + finding.object;
     return finding;
   }
@@ -184,16 +207,17 @@ void find_search(const JobView& job, const ProcessPicture& process, const Interf
                  const PortalPicture& portal, std::vector<Finding>* findings) {
   const auto is_told = [&](const Finding& finding) {
     return finding.kind == FindingKind::kHeaderWaits && finding.where == process.id() &&
-           finding.object == portal_name(portal.pt_index);
+           finding.object == portal_name(ni, portal.pt_index);
   };
   if (!portal.searches || std::ranges::any_of(*findings, is_told)) return;
   Finding finding;
   finding.kind = FindingKind::kSearchLacks;
   finding.where = process.id();
-  finding.object = portal_name(portal.pt_index);
+  finding.object = portal_name(ni, portal.pt_index);
   finding.other = JobView::wanted_source(ni, portal.missed);
   finding.sentence = job.name(process.id()) + " searches again and again at " + finding.object + " for a header";
-  if (ni.is_matching()) finding.sentence += " with bits " + hex_text(portal.missed.match_bits);
+  const std::string bits = match_bits_name(ni, portal.pt_index, portal.missed.match_bits);
+  if (!bits.empty()) finding.sentence += " with " + bits;
   if (finding.other != ProcessId{}) finding.sentence += " of " + job.name(finding.other);
   finding.sentence += ", where none waits";
   const auto takes_such = [&portal](const EntryPicture& entry) {
@@ -202,19 +226,20 @@ void find_search(const JobView& job, const ProcessPicture& process, const Interf
   };
   const auto taker = std::ranges::find_if(portal.priority.items, takes_such);
   if (taker != portal.priority.items.end())
-    finding.sentence += "; an entry is posted there that takes such messages (bits " +
-                        hex_text(taker->criteria.match_bits) + ", ignore " + hex_text(taker->criteria.ignore_bits) +
-                        ")";
+    finding.sentence += std::string("; ") + (ni.is_fabric() ? "a " : "an ") + posted_name(ni, portal.pt_index) +
+                        " is posted there that takes such messages (bits " + hex_text(taker->criteria.match_bits) +
+                        ", ignore " + hex_text(taker->criteria.ignore_bits) + ")";
   findings->push_back(std::move(finding));
 }
 
-const char* reason_text(RefusedFor reason) {
-  switch (reason) {
-    case RefusedFor::kNoPortal: return ", which is not allocated";
+std::string reason_text(const InterfacePicture& ni, const RefusedMessage& refused) {
+  const std::string posted = posted_name(ni, refused.pt_index);
+  switch (refused.reason) {
+    case RefusedFor::kNoPortal: return ni.is_fabric() ? ", which is not open" : ", which is not allocated";
     case RefusedFor::kDisabled: return ", which was disabled";
     case RefusedFor::kNoMatch: return ", where it matched nothing";
-    case RefusedFor::kPermission: return ", whose entry is for another user ID";
-    case RefusedFor::kOperation: return ", whose entry does not allow the operation";
+    case RefusedFor::kPermission: return ", whose " + posted + " is for another user ID";
+    case RefusedFor::kOperation: return ", whose " + posted + " does not allow the operation";
     case RefusedFor::kNotAligned: return ", where the memory is not aligned for the datatype of the atomic operation";
     case RefusedFor::kNothing: break;
   }
@@ -231,7 +256,7 @@ void find_refusal(const JobView& job, const ProcessPicture& process, const Inter
   const Nearest nearest = nearest_of(ni, refused.pt_index, key, {refused.length, refused.offset});
   Finding finding{FindingKind::kMessageRefused,
                   process.id(),
-                  portal_name(refused.pt_index),
+                  portal_name(ni, refused.pt_index),
                   from,
                   key.match_bits,
                   0,
@@ -239,9 +264,11 @@ void find_refusal(const JobView& job, const ProcessPicture& process, const Inter
                   0,
                   ""};
   if (nearest.entry != nullptr) finding.wanted = nearest.entry->criteria.match_bits;
-  finding.sentence = "a message of " + message_text(job, ni, key) + " was refused " + ago_text(refused.at_ns) + " at " +
+  const bool is_of_memory = ni.is_fabric() && portal_use(refused.pt_index) == PortalUse::kMemory;
+  finding.sentence = (is_of_memory ? "an operation of " : "a message of ") +
+                     message_text(job, ni, refused.pt_index, key) + " was refused " + ago_text(refused.at_ns) + " at " +
                      job.name(process.id()) + ", " + finding.object + interface_text(process, ni) +
-                     reason_text(refused.reason);
+                     reason_text(ni, refused);
   const bool is_lost = refused.reason == RefusedFor::kNoPortal || refused.reason == RefusedFor::kNoMatch;
   if (is_lost && (nearest.entry != nullptr || refused.reason == RefusedFor::kNoMatch))
     finding.sentence += nearest_text(job, ni, refused.pt_index, nearest, key.match_bits);
@@ -261,9 +288,9 @@ void find_astray(const JobView& job, const ProcessPicture& process, std::vector<
   finding.where = process.id();
   finding.object = kind_text(wanted);
   finding.other = {astray.nid, astray.pid};
-  finding.sentence = "a message of " + job.name(finding.other) + " to portal table entry " +
-                     std::to_string(astray.pt_index) + " was refused " + ago_text(astray.at_ns) + " at " +
-                     job.name(process.id()) + ", which has no " + finding.object + " open";
+  finding.sentence = "a message of " + job.name(finding.other) + " to " + portal_name(wanted, astray.pt_index) +
+                     " was refused " + ago_text(astray.at_ns) + " at " + job.name(process.id()) + ", which has no " +
+                     finding.object + " open";
   for (std::size_t i = 0; i < process.core.interfaces.size(); ++i)
     finding.sentence += (i == 0 ? ", but a " : " and a ") + kind_text(process.core.interfaces[i]);
   findings->push_back(std::move(finding));
@@ -307,7 +334,7 @@ void find_disabled(const JobView& job, const ProcessPicture& process, const Inte
     Finding finding;
     finding.kind = FindingKind::kEntryDisabled;
     finding.where = process.id();
-    finding.object = portal_name(portal.pt_index);
+    finding.object = portal_name(ni, portal.pt_index);
     const std::uint64_t since_ns = portal.disabled_since_ns;
     finding.sentence = finding.object + " of " + job.name(process.id()) +
                        (since_ns != 0 ? " has been disabled " + since_text(since_ns) + " " : " is disabled ") +

@@ -46,7 +46,14 @@ ProcessId taken_astray(const JobView& job, const InterfacePicture& ni, std::uint
 
 /// Whether an entry of libfabric is memory that peers reach, and no receive.
 bool is_memory(const InterfacePicture& ni, const EntryPicture& entry) {
-  return ni.index == kFabricInterface && (entry.options & kEntryTakesData) == 0;
+  return ni.is_fabric() && (entry.options & kEntryTakesData) == 0;
+}
+
+/// " with bits 0x10, ignore 0xf"; empty: bits say nothing there.
+std::string with_bits_text(const InterfacePicture& ni, std::uint32_t pt_index, const MatchCriteria& criteria) {
+  const std::string bits = match_bits_name(ni, pt_index, criteria.match_bits);
+  if (bits.empty()) return "";
+  return " with " + bits + (criteria.ignore_bits != 0 ? ", ignore " + hex_text(criteria.ignore_bits) : "");
 }
 
 /// " messages at portal table entry 4 with bits 0x10 of rank 2"
@@ -54,14 +61,16 @@ std::string entries_text(const JobView& job, const InterfacePicture& ni, const F
   if (feeders.entries.empty()) return "";
   const EntryPicture& entry = *feeders.entries.front();
   if (is_memory(ni, entry)) return " operations on memory of key " + hex_text(entry.criteria.match_bits);
+  const std::uint32_t pt_index = feeders.portals.front()->pt_index;
   std::string text = is_only_read(entry) ? " gets" : " messages";
-  text += " at portal table entry " + std::to_string(feeders.portals.front()->pt_index);
+  text += " at " + portal_name(ni, pt_index) + with_bits_text(ni, pt_index, entry.criteria);
   const ProcessId source = JobView::wanted_source(ni, entry.criteria);
-  if (ni.is_matching()) text += " with bits " + hex_text(entry.criteria.match_bits);
   if (source != ProcessId{}) text += " of " + job.name(source);
-  if (feeders.entries.size() > 1) text += ", and of " + std::to_string(feeders.entries.size() - 1) + " entries more";
+  if (feeders.entries.size() > 1)
+    text += ", and of " + std::to_string(feeders.entries.size() - 1) + (ni.is_fabric() ? " receives" : " entries") +
+            " more";
   if (source != ProcessId{} && job.is_gone(source)) text += std::string("; ") + kIsGone;
-  const ProcessId astray = taken_astray(job, ni, feeders.portals.front()->pt_index, entry);
+  const ProcessId astray = taken_astray(job, ni, pt_index, entry);
   if (astray != ProcessId{}) text += "; one with such bits of it waits unexpected at " + job.name(astray);
   return text;
 }
@@ -78,8 +87,8 @@ std::string counted_text(const JobView& job, const InterfacePicture& ni, const F
 
 /// "the entry at portal table entry 4 with bits 0x10"
 std::string mute_text(const InterfacePicture& ni, const Feeders& feeders) {
-  return "the entry at portal table entry " + std::to_string(feeders.mute_portal->pt_index) +
-         (ni.is_matching() ? " with bits " + hex_text(feeders.mute_entry->criteria.match_bits) : "");
+  const std::uint32_t pt_index = feeders.mute_portal->pt_index;
+  return "the entry at " + portal_name(ni, pt_index) + with_bits_text(ni, pt_index, feeders.mute_entry->criteria);
 }
 
 /// Counters of which each would be raised by what waits for the next one.
@@ -183,6 +192,7 @@ class CounterWait {
     if (feeders_.descriptors.empty() && feeders_.mute_descriptor != nullptr)
       return "; memory descriptor " + hex_text(feeders_.mute_descriptor->handle) +
              " names it, but with none of PTL_MD_EVENT_CT_SEND, _ACK and _REPLY: its operations do not count";
+    if (ni_.is_fabric()) return "; no receive, region, operation or deferred work raises it now";
     if (feeders_.descriptors.empty()) return "; no entry, memory descriptor or triggered operation raises it now";
     const std::string md = "memory descriptor " + hex_text(feeders_.descriptors.front()->handle);
     if (feeders_.answers_due) return "; it counts for operations of " + md + ", some of which are not answered";
@@ -212,7 +222,7 @@ class QueueWait {
     if (ni == nullptr) return;
     const Feeders feeders = feeders_of(process_, *ni, WaitKind::kEventQueue, handle);
     answers_due_ = answers_due_ || feeders.answers_due;
-    object_ += (object_.empty() ? "event queue " : ", ") + hex_text(handle);
+    object_ += object_.empty() ? event_queue_name(handle) : ", " + hex_text(handle);
     ++count_;
     Cause cause = cause_of(*ni, feeders);
     cause.queue = handle;
@@ -253,7 +263,31 @@ class QueueWait {
     std::uint64_t progress = 0;
   };
 
+  /// Of libfabric, where no receive is posted.
+  static Cause cause_without_receive(const InterfacePicture& ni, const Feeders& feeders) {
+    const auto waits = [](const CounterPicture& counter) { return !counter.waiting.items.empty(); };
+    const auto deferred = std::ranges::find_if(ni.counters, waits);
+    if (deferred != ni.counters.end())
+      return {
+          0,
+          FindingKind::kEventLacks,
+          "no receive is posted, and deferred work that may complete there waits for " + counter_name(deferred->handle),
+          {}};
+    if (feeders.entries.empty())
+      return {0,
+              FindingKind::kNoAnswerDue,
+              "no receive is posted, and no operation is under way, that completes there",
+              {}};
+    return {0,
+            FindingKind::kEventLacks,
+            "no receive is posted there; only a write with FI_REMOTE_CQ_DATA would complete there, to memory of key " +
+                hex_text(feeders.entries.front()->criteria.match_bits),
+            {}};
+  }
+
   Cause cause_of(const InterfacePicture& ni, const Feeders& feeders) const {
+    if (ni.is_fabric() && (feeders.entries.empty() || is_memory(ni, *feeders.entries.front())))
+      return cause_without_receive(ni, feeders);
     if (!feeders.entries.empty()) {
       Feeders used_once = feeders;
       if (several_) used_once.keep_used_once();
@@ -274,11 +308,6 @@ class QueueWait {
               FindingKind::kNothingCounts,
               "memory descriptor " + hex_text(feeders.descriptors.front()->handle) +
                   " makes no event of an operation that succeeds: PTL_MD_EVENT_SUCCESS_DISABLE",
-              {}};
-    if (ni.index == kFabricInterface)
-      return {0,
-              FindingKind::kNoAnswerDue,
-              "no receive is posted, and no operation is under way, that completes there",
               {}};
     const std::string ack = std::string("no operation waits for an answer: ") + kWasAckAskedFor +
                             "; PTL_CT_ACK_REQ and PTL_OC_ACK_REQ make no event";
@@ -357,8 +386,9 @@ void find_lacking_triggers(const JobView& job, const WaitGraph& graph, const Pro
       finding.other = only_source(ni, feeders);
       finding.progress = counter.progress();
       finding.lacks = threshold - counter.success;
-      finding.sentence = "triggered operations of " + job.name(process.id()) + " that wait for " + finding.object +
-                         ": " + std::to_string(counter.waiting.size) + "; the next needs " + std::to_string(threshold) +
+      finding.sentence = (ni.is_fabric() ? "deferred work of " : "triggered operations of ") + job.name(process.id()) +
+                         (ni.is_fabric() ? " that waits for " : " that wait for ") + finding.object + ": " +
+                         std::to_string(counter.waiting.size) + "; the next needs " + std::to_string(threshold) +
                          ", it has " + std::to_string(counter.success) + " and lacks " + std::to_string(finding.lacks);
       if (!feeders.entries.empty()) finding.sentence += "; it counts" + counted_text(job, ni, feeders);
       findings->push_back(std::move(finding));
@@ -421,14 +451,14 @@ bool is_looked_at(const ProcessPicture& process, Handle queue) {
 void find_unread(const JobView& job, const ProcessPicture& process, std::vector<Finding>* findings) {
   for (const InterfacePicture& ni : process.core.interfaces) {
     for (const QueuePicture& queue : ni.queues) {
-      const bool is_fabric = ni.index == kFabricInterface;
+      const bool is_fabric = ni.is_fabric();
       const bool is_error = is_fabric && queue.oldest_fail != NiFail::kOk;
       if (queue.size == 0 || is_looked_at(process, queue.handle)) continue;
       if (!is_error && !process.is_waiting()) continue;
       Finding finding;
       finding.kind = FindingKind::kEventsUnread;
       finding.where = process.id();
-      finding.object = is_fabric ? "completion queue " + hex_text(queue.handle) : event_queue_name(queue.handle);
+      finding.object = event_queue_name(queue.handle);
       finding.lacks = queue.size;
       finding.progress = queue.oldest_place;
       finding.sentence = job.name(process.id());

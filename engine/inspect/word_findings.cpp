@@ -11,8 +11,10 @@ namespace {
 /// "the word at STADD 0x100000000000 of VCQ 0x1", "the word at offset 8, portal table entry 4, bits 0x10".
 std::string word_text(const SwappedWord& word) {
   if (word.interface_index == kTofuInterface) return "the word at STADD " + hex_text(word.offset);
-  return "the word at offset " + std::to_string(word.offset) + " of portal table entry " +
-         std::to_string(word.pt_index) + ", bits " + hex_text(word.bits);
+  InterfacePicture ni;
+  ni.index = word.interface_index;
+  return "the word at offset " + std::to_string(word.offset) + " of " + portal_name(ni, word.pt_index) + ", " +
+         match_bits_name(ni, word.pt_index, word.bits);
 }
 
 /// How its events name the process of an initiator: by its rank, where the interface is logical.

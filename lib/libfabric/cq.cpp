@@ -42,8 +42,7 @@ bool is_of_target(EventKind kind) {
 
 /// The index is asked first: no event of an initiator has one, so mostly nothing else has to be asked.
 bool is_of_memory(const Event& event) {
-  return event.pt_index % kPortalsPerEndpoint == static_cast<std::uint32_t>(PortalUse::kMemory) &&
-         is_of_target(event.type);
+  return portal_use(event.pt_index) == PortalUse::kMemory && is_of_target(event.type);
 }
 
 /// Events that are nobody's completion: what failed in memory of ours is told to whoever did it.

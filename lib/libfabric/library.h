@@ -16,15 +16,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/door/libfabric.h"
 #include "engine/door/process.h"
 
 namespace portofu::fabric {
 
 struct Receive;
 
-/// Portal table entries of one endpoint, from kPortalsPerEndpoint * number on.
-enum class PortalUse : std::uint8_t { kTagged = 0, kMessage = 1, kMemory = 2, kCredit = 3 };
-inline constexpr std::uint32_t kPortalsPerEndpoint = 4;
 inline constexpr std::uint32_t kMaxEndpoints = kPortalTableSize / kPortalsPerEndpoint;
 static_assert(kMaxEndpoints <= 64, "a bit of a word shows each (SegmentControlShared::endpoints)");
 

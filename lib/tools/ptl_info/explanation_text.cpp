@@ -69,18 +69,25 @@ std::string options_text(std::uint32_t options) {
   return text;
 }
 
-void show_entry(Lines& lines, const InterfacePicture& ni, const EntryPicture& entry, const char* list) {
-  std::string bits;
-  if (ni.is_matching())
-    bits = " bits " + hex_text(entry.criteria.match_bits) + ", ignore " + hex_text(entry.criteria.ignore_bits) + ",";
+/// Where entries of a list are.
+struct ListPlace {
+  const InterfacePicture& ni;
+  std::uint32_t pt_index;
+  const char* list;  ///< "posted"
+};
+
+void show_entry(Lines& lines, const ListPlace& place, const EntryPicture& entry) {
+  const InterfacePicture& ni = place.ni;
+  std::string bits = match_bits_name(ni, place.pt_index, entry.criteria.match_bits);
+  if (!bits.empty()) bits = " " + bits + ", ignore " + hex_text(entry.criteria.ignore_bits) + ",";
   const std::string counter = entry.ct_handle != 0 ? ", counter " + hex_text(entry.ct_handle) : "";
-  lines.add("        %s:%s of %s, %llu bytes at %s%s%s", list, bits.c_str(), source_text(ni, entry.criteria).c_str(),
-            static_cast<unsigned long long>(entry.length), hex_text(entry.start).c_str(),
-            options_text(entry.options).c_str(), counter.c_str());
+  lines.add("        %s:%s of %s, %llu bytes at %s%s%s", place.list, bits.c_str(),
+            source_text(ni, entry.criteria).c_str(), static_cast<unsigned long long>(entry.length),
+            hex_text(entry.start).c_str(), options_text(entry.options).c_str(), counter.c_str());
 }
 
 /// Entries that follow one like them are only counted.
-void show_entries(Lines& lines, const InterfacePicture& ni, const Listed<EntryPicture>& entries, const char* list) {
+void show_entries(Lines& lines, const ListPlace& place, const Listed<EntryPicture>& entries) {
   Listed<EntryPicture> different = entries;
   std::vector<std::size_t> more;
   different.items.clear();
@@ -93,30 +100,35 @@ void show_entries(Lines& lines, const InterfacePicture& ni, const Listed<EntryPi
     more.push_back(0);
   }
   if (entries.items.size() == entries.size) different.size = different.items.size();
-  std::size_t place = 0;
+  std::size_t shown = 0;
   show_list(lines, "        ", different, [&](const EntryPicture& entry) {
-    show_entry(lines, ni, entry, list);
-    if (more[place] != 0) lines.add("          and %zu more like it", more[place]);
-    ++place;
+    show_entry(lines, place, entry);
+    if (more[shown] != 0) lines.add("          and %zu more like it", more[shown]);
+    ++shown;
   });
 }
 
 void show_portal(Lines& lines, const InterfacePicture& ni, const PortalPicture& portal) {
-  lines.add("      portal table entry %u: %s%s, %zu posted, %zu overflow, %zu unexpected", portal.pt_index,
+  lines.add("      %s: %s%s, %zu posted, %zu overflow, %zu unexpected", portal_name(ni, portal.pt_index).c_str(),
             portal.enabled ? "enabled" : "DISABLED", portal.flow_control ? ", flow control" : "", portal.priority.size,
             portal.overflow.size, portal.unexpected.size);
-  show_entries(lines, ni, portal.priority, "posted");
-  show_entries(lines, ni, portal.overflow, "overflow");
+  show_entries(lines, {ni, portal.pt_index, "posted"}, portal.priority);
+  show_entries(lines, {ni, portal.pt_index, "overflow"}, portal.overflow);
   show_list(lines, "        ", portal.unexpected, [&](const HeaderPicture& header) {
-    lines.add("        unexpected: bits %s of %s, %llu bytes%s", hex_text(header.key.match_bits).c_str(),
+    const std::string bits = match_bits_name(ni, portal.pt_index, header.key.match_bits);
+    lines.add("        unexpected:%s of %s, %llu bytes%s", bits.empty() ? "" : (" " + bits).c_str(),
               source_text(ni, header.key.source).c_str(), static_cast<unsigned long long>(header.rlength),
               header.complete ? "" : ", still arriving");
   });
 }
 
 void show_interface(Lines& lines, const InterfacePicture& ni) {
-  lines.add("    interface %u: %s, %s", ni.index, ni.is_matching() ? "matching" : "non-matching",
-            ni.is_logical() ? "logical" : "physical");
+  if (ni.is_fabric()) {
+    lines.add("    endpoints of libfabric");
+  } else {
+    lines.add("    interface %u: %s, %s", ni.index, ni.is_matching() ? "matching" : "non-matching",
+              ni.is_logical() ? "logical" : "physical");
+  }
   for (const PortalPicture& portal : ni.portals) show_portal(lines, ni, portal);
   for (const CounterPicture& counter : ni.counters) {
     lines.add("      counter %s: %llu successes, %llu failures, %zu operations wait", hex_text(counter.handle).c_str(),
@@ -129,20 +141,21 @@ void show_interface(Lines& lines, const InterfacePicture& ni) {
     });
   }
   for (const QueuePicture& queue : ni.queues) {
-    lines.add("      event queue %s: %llu of %llu events wait%s", hex_text(queue.handle).c_str(),
+    lines.add("      %s: %llu of %llu %s wait%s", event_queue_name(queue.handle).c_str(),
               static_cast<unsigned long long>(queue.size), static_cast<unsigned long long>(queue.capacity),
-              queue.lost ? ", some were LOST" : "");
+              ni.is_fabric() ? "completions" : "events", queue.lost ? ", some were LOST" : "");
   }
 }
 
 void show_sleep(Lines& lines, const SleepPicture& sleep) {
   std::string objects;
   for (const auto& [handle, test] : sleep.subject.objects()) {
-    objects += (objects.empty() ? "" : " or ") + hex_text(handle);
+    const bool is_queue = sleep.subject.kind == WaitKind::kEventQueue && objects.empty();
+    objects += (objects.empty() ? "" : " or ") + (is_queue ? event_queue_name(handle) : hex_text(handle));
     if (sleep.subject.kind == WaitKind::kCounters) objects += " to reach " + std::to_string(test);
   }
   const char* const what = sleep.subject.kind == WaitKind::kCounters     ? "for counter "
-                           : sleep.subject.kind == WaitKind::kEventQueue ? "at event queue "
+                           : sleep.subject.kind == WaitKind::kEventQueue ? "at "
                                                                          : "in the library";
   lines.add("    thread %d sleeps %s%s", sleep.thread, what, objects.c_str());
 }

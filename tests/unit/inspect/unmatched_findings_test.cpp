@@ -178,6 +178,50 @@ TEST_F(UnmatchedFindings, Offset__beyond_which_an_entry_has_no_room_is_told) {
   EXPECT_TRUE(find().at(0).sentence.ends_with("; an entry that it matches is posted there now"));
 }
 
+/// Of libfabric: endpoint 1 has the portal table entries 4 (tagged), 5 (other messages) and 6 (memory).
+TEST_F(UnmatchedFindings, Message_of_libfabric__is_told_by_its_tag_and_the_receive) {
+  interface_in(target_).index = kFabricInterface;
+  add_header(portal(), 0x110, job_id(0));
+  EXPECT_TRUE(find().at(0).sentence.ends_with("; no receive is posted there")) << find()[0].sentence;
+  add_entry(portal(), 0x100, {}, 0xf);
+  EXPECT_EQ(find().at(0).sentence,
+            "a message of rank 0 (tag 0x110) waits unexpected at rank 1, fi_trecv of endpoint 1; the nearest receive "
+            "differs in bit 4 (0x110 instead of 0x100, ignore 0xf)");
+  add_portal(target_, 5);
+  add_header(interface_in(target_).portals[1], 0, job_id(0));
+  portal().unexpected.items.clear();
+  portal().priority.items[0].criteria.ignore_bits = ~std::uint64_t{0};
+  EXPECT_EQ(
+      find().at(0).sentence,
+      "a message of rank 0 waits unexpected at rank 1, fi_recv of endpoint 1; a receive that it matches is posted "
+      "at fi_trecv of endpoint 1");
+}
+
+/// What is refused at memory was no message, whatever receives there are.
+TEST_F(UnmatchedFindings, Operation_on_memory_of_libfabric__is_told_with_the_nearest_region) {
+  interface_in(target_).index = kFabricInterface;
+  add_entry(portal(), 0, {}, ~std::uint64_t{0});
+  add_portal(target_, 6);
+  interface_in(target_).last_refused = {RefusedFor::kNoMatch, 6, job_id(0).pid, kJobNid, 0x78, 1, 8, 0, 0};
+  EXPECT_TRUE(find().at(0).sentence.ends_with("where it matched nothing; no region is posted there"))
+      << find()[0].sentence;
+  EntryPicture& region = add_entry(interface_in(target_).portals[1], 0x77);
+  region.length = 4096;
+  region.options = kEntryNoTruncate;
+  EXPECT_TRUE(find().at(0).sentence.starts_with("an operation of rank 0 (key 0x78) was refused "))
+      << find()[0].sentence;
+  EXPECT_TRUE(find().at(0).sentence.ends_with(
+      " at rank 1, memory of endpoint 1, where it matched nothing; the nearest region differs in bits 0-3 (0x78 "
+      "instead of 0x77)"))
+      << find()[0].sentence;
+  interface_in(target_).last_refused = {RefusedFor::kNoMatch, 6, job_id(0).pid, kJobNid, 0x77, 1, 8, 0, 4092};
+  EXPECT_TRUE(find().at(0).sentence.ends_with(
+      "; the nearest region has room for 4 bytes at offset 4092, and the operation has 8"))
+      << find()[0].sentence;
+  interface_in(target_).last_refused.reason = RefusedFor::kOperation;
+  EXPECT_TRUE(find().at(0).sentence.ends_with(", whose region does not allow the operation")) << find()[0].sentence;
+}
+
 TEST_F(UnmatchedFindings, Interface__is_named_where_a_process_has_several) {
   interface_in(target_).last_refused = {RefusedFor::kNotAligned, 4, job_id(0).pid, kJobNid, 0x10, 1, 8};
   EXPECT_TRUE(find().at(0).sentence.ends_with(

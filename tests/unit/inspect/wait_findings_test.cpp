@@ -326,19 +326,48 @@ TEST(WaitFindings, Completion__in_a_queue_of_libfabric_that_nobody_reads_is_told
   EXPECT_TRUE(found[0].sentence.ends_with(", where completions wait: 1")) << found[0].sentence;
 }
 
-TEST(WaitFindings, Memory__of_libfabric_is_told_by_its_key) {
+TEST(WaitFindings, Receives_of_libfabric__are_told_in_its_words_and_memory_is_none) {
+  std::vector<ProcessPicture> job = made_up_job(2);
+  interface_in(job[0]).index = kFabricInterface;
+  const Handle queue = make_handle(HandleKind::kEventQueue, kFabricInterface, 0, 0);
+  const auto sentence = [&job] { return found_in(job, find_lacking).at(0).sentence; };
+  for (const std::uint32_t pt_index : {6, 4, 5}) add_portal(job[0], pt_index).eq_handle = queue;
+  std::vector<PortalPicture>& portals = interface_in(job[0]).portals;
+  add_entry(portals[0], 0x65).options = kEntryOpPut;
+  add_loop(job[0], WaitKind::kEventQueue, queue);
+  EXPECT_EQ(sentence(), "rank 0 looks again and again for an event of completion queue " + hex_text(queue) +
+                            "; no receive is posted there; only a write with FI_REMOTE_CQ_DATA would complete there, "
+                            "to memory of key 0x65");
+  add_entry(portals[1], 0x10, job_id(1), 0xf).options = kEntryOpPut | kEntryTakesData | kEntryUseOnce;
+  EXPECT_TRUE(sentence().ends_with("; it logs messages at fi_trecv of endpoint 1 with tag 0x10, ignore 0xf of rank 1"))
+      << sentence();
+  EXPECT_EQ(found_in(job, find_lacking).at(0).other, job_id(1));
+  // FI_MULTI_RECV: it stays, and is awaited like the others.
+  add_entry(portals[2], 0).options = kEntryOpPut | kEntryTakesData | kEntryManageLocal;
+  EXPECT_TRUE(sentence().ends_with("of rank 1, and of 1 receives more")) << sentence();
+  EXPECT_EQ(found_in(job, find_lacking).at(0).other, ProcessId{}) << "anybody may send";
+  portals[1].priority.items.clear();
+  EXPECT_TRUE(sentence().ends_with("; it logs messages at fi_recv of endpoint 1")) << sentence();
+}
+
+TEST(WaitFindings, Deferred_work_of_libfabric__is_told_with_the_counter_that_holds_it) {
   std::vector<ProcessPicture> job = made_up_job(1);
   interface_in(job[0]).index = kFabricInterface;
-  PortalPicture& portal = add_portal(job[0], 0);
-  portal.eq_handle = make_handle(HandleKind::kEventQueue, kFabricInterface, 0, 0);
-  add_entry(portal, 0x65).options = kEntryOpPut;
-  add_loop(job[0], WaitKind::kEventQueue, portal.eq_handle);
-  EXPECT_TRUE(found_in(job, find_lacking).at(0).sentence.ends_with("; it logs operations on memory of key 0x65"));
-  portal.priority.items[0].options |= kEntryTakesData;
-  EXPECT_TRUE(found_in(job, find_lacking)
-                  .at(0)
-                  .sentence.ends_with("; it logs messages at portal table entry 0 with "
-                                      "bits 0x65"));
+  const Handle queue = make_handle(HandleKind::kEventQueue, kFabricInterface, 0, 0);
+  interface_in(job[0]).queues.emplace_back().handle = queue;
+  add_loop(job[0], WaitKind::kEventQueue, queue);
+  CounterPicture& counter = add_counter(job[0], 2);
+  counter.waiting.items.push_back({.threshold = 3, .type = PacketType::kPut});
+  counter.waiting.size = 1;
+  const std::vector<Finding> found = found_in(job, find_lacking);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].sentence, "deferred work of rank 0 that waits for " + counter_name(kJobCounter) +
+                                   ": 1; the next needs 3, it has 2 and lacks 1");
+  EXPECT_TRUE(
+      found[1].sentence.ends_with("; no receive is posted, and deferred work that may complete there waits "
+                                  "for " +
+                                  counter_name(kJobCounter)))
+      << found[1].sentence;
 }
 
 }  // namespace
