@@ -100,10 +100,18 @@ class StepLogWriter : private StepLogState {
 class StepLogReader : private StepLogState {
  public:
   using StepLogState::kLeastBytes;
+  using StepLogState::kMostBytes;
 
-  /// @param log  outlives this object
-  explicit StepLogReader(std::span<const std::byte> log) : left_(log) {}
+  /// @param log  is there until it has been read
+  explicit StepLogReader(std::span<const std::byte> log = {}) : left_(log) {}
 
+  /// What was not read yet.
+  std::span<const std::byte> left() const { return left_; }
+
+  /// The log goes on with this, which begins with what was left.
+  void go_on(std::span<const std::byte> log) { left_ = log; }
+
+  /// @pre kMostBytes are left, or all that there is
   /// @return false if no whole record is left
   bool read(StepRecord* record) {
     std::uint16_t tag = 0;

@@ -21,4 +21,15 @@ ClockMap clock_of_machine(const std::vector<LaneSteps>& lanes, const std::string
   return map;
 }
 
+std::map<std::string, ClockMap> clocks_of_machines(const std::vector<LaneSteps>& lanes) {
+  std::map<std::string, ClockMap> clocks;
+  for (const LaneSteps& lane : lanes) {
+    if (clocks.contains(lane.machine)) continue;
+    ClockMap map = clock_of_machine(lanes, lane.machine);
+    map.shift_ns = static_cast<std::int64_t>(lane.first_realtime_ns - lane.first.ns);
+    clocks[lane.machine] = map;
+  }
+  return clocks;
+}
+
 }  // namespace portofu::tools

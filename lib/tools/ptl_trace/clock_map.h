@@ -2,6 +2,7 @@
 // From the clock of records to nanoseconds, one map for all lanes of a machine.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,14 @@ struct ClockMap {
     const auto since = static_cast<double>(static_cast<std::int64_t>(ticks - origin.ticks));
     return static_cast<std::int64_t>(origin.ns) + static_cast<std::int64_t>(since * ns_a_tick) + shift_ns;
   }
+  std::uint64_t ticks_of(std::int64_t ns) const {
+    const auto since = static_cast<double>(ns - shift_ns - static_cast<std::int64_t>(origin.ns));
+    return origin.ticks + static_cast<std::uint64_t>(static_cast<std::int64_t>(since / ns_a_tick));
+  }
 };
+
+/// One for each machine, so that all show CLOCK_REALTIME.
+std::map<std::string, ClockMap> clocks_of_machines(const std::vector<LaneSteps>& lanes);
 
 /// From the pairs of all lanes of a machine that are farthest apart, and from this very moment if it is our own
 /// machine.

@@ -39,7 +39,7 @@ void print_lane(const LaneSteps& lane, const ClockMap& clock, std::uint64_t coun
 
 int print_last_steps(std::uint32_t pid, std::uint64_t count) {
   std::vector<std::string> complaints;
-  const auto lanes = read_all_steps(SegmentOptions{}.directory, step_ring_prefix(), &complaints);
+  const auto lanes = read_all_steps(SegmentOptions{}.directory, step_ring_prefix(), kAllSteps, &complaints);
   for (const std::string& line : complaints) std::fprintf(stderr, "ptl_trace: %s\n", line.c_str());
   const ClockMap clock = clock_of_machine(lanes, this_machine());
   std::int64_t latest = 0;

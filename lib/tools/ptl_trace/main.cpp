@@ -13,6 +13,7 @@
 #include "lib/tools/man_page.h"
 #include "lib/tools/ptl_trace/chrome_json.h"
 #include "lib/tools/ptl_trace/last_steps.h"
+#include "lib/tools/ptl_trace/late_steps.h"
 #include "lib/tools/ptl_trace/merge_captures.h"
 #include "lib/tools/ptl_trace/report.h"
 #include "lib/tools/ptl_trace/summary.h"
@@ -62,6 +63,7 @@ struct TraceOptions {
   std::string pcapng;  ///< File for the packets; empty: they are not captured.
   std::string merged;  ///< Directory; empty: a program is run.
   std::uint64_t most_flows = 100'000;
+  std::uint64_t most_steps = most_steps_in_memory();
   std::vector<std::string> command;
 };
 
@@ -112,7 +114,7 @@ bool write_report(const Timeline& timeline, const Summary& summary, const std::s
 /// @return false if nothing could be written
 bool put_together(const std::string& directory, const TraceOptions& options) {
   std::vector<std::string> complaints;
-  auto lanes = read_all_steps(directory, kStepFilePrefix, &complaints);
+  auto lanes = read_all_steps(directory, kStepFilePrefix, options.most_steps, &complaints);
   for (const std::string& line : complaints) std::fprintf(stderr, "ptl_trace: %s\n", line.c_str());
   if (lanes.empty()) {
     std::fprintf(stderr, "ptl_trace: no process has recorded anything\n");
@@ -165,6 +167,10 @@ int main(int argc, char** argv) {
   app.add_option("--merge", options.merged, "Puts the files of steps of a directory together, and runs nothing.")
       ->option_text("DIRECTORY");
   app.add_option("--most", options.most_flows, "Packets in the trace at most, from its beginning; without it, 100000.")
+      ->option_text("COUNT")
+      ->check(CLI::Range(0, 1'000'000'000));
+  app.add_option("--steps", options.most_steps,
+                 "Steps to read at most, the first ones; without it, those that half of the free memory holds.")
       ->option_text("COUNT")
       ->check(CLI::Range(0, 1'000'000'000));
   std::uint32_t last = 0;

@@ -1,6 +1,9 @@
 #include "lib/tools/ptl_trace/merge_captures.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,8 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -27,9 +29,34 @@ Head head_of(std::string_view bytes) {
   return head;
 }
 
+/// A file that is in memory as far as it is looked at.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status {};
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+      const auto bytes = static_cast<std::size_t>(status.st_size);
+      void* const at = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+      if (at != MAP_FAILED) bytes_ = {static_cast<const char*>(at), bytes};
+    }
+    if (fd >= 0) close(fd);
+  }
+  MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedFile& operator=(MappedFile&&) = delete;
+  ~MappedFile() {
+    if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+  }
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  std::string_view bytes_;
+};
+
 struct CapturedPacket {
   std::uint64_t time = 0;
-  std::string block;
+  std::string_view block;              ///< As it lies in its file.
+  std::uint32_t interface_number = 0;  ///< In the merged file.
 };
 
 struct Merged {
@@ -45,19 +72,18 @@ void take(std::string_view file, Merged* merged) {
   while (file.size() >= kLeastBlockBytes) {
     const auto [type, bytes] = head_of<BlockHead>(file);
     if (bytes < kLeastBlockBytes || bytes % 4 != 0 || bytes > file.size()) return;
-    std::string block(file.substr(0, bytes));
+    const std::string_view block = file.substr(0, bytes);
     file.remove_prefix(bytes);
     if (type == kSectionBlock) {
-      merged->section = std::move(block);
+      merged->section = block;
     } else if (type == kInterfaceBlock) {
       merged->interfaces += block;
       ++merged->interface_count;
     } else if (type == kPacketBlock && bytes >= sizeof(PacketBlockHead) + sizeof(std::uint32_t)) {
-      auto head = head_of<PacketBlockHead>(block);
-      head.interface_number += first_interface;
-      if (head.interface_number >= merged->interface_count) return;
-      std::memcpy(block.data(), &head, sizeof head);
-      merged->packets.push_back({std::uint64_t{head.time_high} << 32 | head.time_low, std::move(block)});
+      const auto head = head_of<PacketBlockHead>(block);
+      const std::uint32_t number = head.interface_number + first_interface;
+      if (number >= merged->interface_count) return;
+      merged->packets.push_back({std::uint64_t{head.time_high} << 32 | head.time_low, block, number});
     }
   }
 }
@@ -66,11 +92,16 @@ bool write_all(const Merged& merged, const std::string& output) {
   const int fd = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   std::FILE* const file = fd >= 0 ? fdopen(fd, "w") : nullptr;
   if (file == nullptr) return false;
-  const auto put = [file](const std::string& bytes) {
+  const auto put = [file](std::string_view bytes) {
     return std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
   };
   bool written = put(merged.section) && put(merged.interfaces);
-  for (const CapturedPacket& packet : merged.packets) written = written && put(packet.block);
+  for (const CapturedPacket& packet : merged.packets) {
+    auto head = head_of<PacketBlockHead>(packet.block);
+    head.interface_number = packet.interface_number;
+    written = written && put({reinterpret_cast<const char*>(&head), sizeof head});
+    written = written && put(packet.block.substr(sizeof head));
+  }
   return std::fclose(file) == 0 && written;
 }
 
@@ -84,11 +115,10 @@ bool merge_captures(const std::string& directory, const std::string& output, std
   }
   std::ranges::sort(paths);
   Merged merged;
+  std::vector<MappedFile> files;  // Packets may need more memory than there is, and only their places are noted.
   for (const auto& path : paths) {
-    std::ifstream stream(path, std::ios::binary);
-    std::ostringstream file;
-    file << stream.rdbuf();
-    take(file.str(), &merged);
+    files.emplace_back(path);
+    take(files.back().bytes(), &merged);
   }
   if (merged.interface_count == 0) {
     *why = "no process has captured anything";

@@ -268,8 +268,7 @@ std::string report_html(const Timeline& timeline, const Summary& summary, const 
   page += "<h1>What the program did</h1>\n<p>" + std::to_string(summary.processes.size()) + " processes, " +
           std::to_string(summary.messages) + " messages, " + std::to_string(summary.bytes) + " bytes, " +
           std::to_string(summary.steps) + " steps in " + time_text(timeline.end_ns) + "</p>\n";
-  if (summary.lost_steps != 0)
-    page += "<p><b>Lost for want of room: " + std::to_string(summary.lost_steps) + " steps</b></p>\n";
+  for (const std::string& gap : gaps_text(summary)) page += "<p><b>" + escaped(gap) + "</b></p>\n";
   page += heading("Timeline", all_keys(timeline) + "; lines: the first messages") + timeline_plot(timeline, summary);
   page += heading("Who sent to whom", "Rows send, columns receive; darker is more. Point at a cell for its numbers.") +
           matrix_plot(summary);

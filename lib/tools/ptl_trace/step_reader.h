@@ -30,16 +30,25 @@ struct LaneSteps {
   std::uint64_t first_realtime_ns = 0;  ///< The moment of `first`.
   std::uint64_t written = 0;            ///< Steps that it has ever written.
   std::uint64_t lost = 0;               ///< Steps that there was no room for.
+  std::uint64_t left_out = 0;           ///< Steps that were not read, because they are late (LateSteps).
   std::vector<StepRecord> steps;        ///< Of a ring the last ones.
 };
 
+inline constexpr std::uint64_t kAllSteps = UINT64_MAX;
+
+/// @param until_ticks  later steps are left out; 0: all are
 /// @return nothing, with reason, if it is no file of steps of this version
-std::optional<LaneSteps> read_steps(const std::string& path, std::string* why);
+std::optional<LaneSteps> read_steps(const std::string& path, std::string* why, std::uint64_t until_ticks = kAllSteps);
+
+/// The ticks of one step in so many of a file that has a log; what it costs is to read it.
+inline constexpr std::uint64_t kSampled = 1024;
+std::vector<std::uint64_t> sample_ticks(const std::string& path);
 
 /// All files of steps in a directory that belong to this user, sorted by rank, process and lane.
-/// @param prefix    of their names
-/// @param complain  a line for each that cannot be read
-std::vector<LaneSteps> read_all_steps(const std::string& directory, const std::string& prefix,
+/// @param prefix      of their names
+/// @param most        steps of all of them; if there are more, the first ones, of all lanes until the same moment
+/// @param complaints  a line for each that cannot be read
+std::vector<LaneSteps> read_all_steps(const std::string& directory, const std::string& prefix, std::uint64_t most,
                                       std::vector<std::string>* complaints);
 
 /// Now, by the clock of records on this machine, and which machine that is.

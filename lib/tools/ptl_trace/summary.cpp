@@ -74,6 +74,7 @@ void count_steps(const Timeline& timeline, Summary* summary) {
     const LaneSteps& one = timeline.lanes[lane];
     summary->steps += one.steps.size();
     summary->lost_steps += one.lost;
+    summary->late_steps += one.left_out;
     for (const StepRecord& step : one.steps) {
       if (step.step != Step::kMatch) continue;
       const std::uint32_t depth = step.more & ~kUnexpected;
@@ -186,10 +187,20 @@ Summary summarize(const Timeline& timeline) {
   return summary;
 }
 
+std::vector<std::string> gaps_text(const Summary& summary) {
+  std::vector<std::string> gaps;
+  if (summary.lost_steps != 0)
+    gaps.push_back("LOST for want of room: " + std::to_string(summary.lost_steps) + " steps");
+  if (summary.late_steps != 0)
+    gaps.push_back("LEFT OUT behind these, for want of memory: " + std::to_string(summary.late_steps) +
+                   " later steps (--steps)");
+  return gaps;
+}
+
 std::string summary_text(const Timeline& timeline, const Summary& summary) {
   std::string text = std::to_string(summary.processes.size()) + " processes, " + std::to_string(timeline.lanes.size()) +
                      " lanes, " + std::to_string(summary.steps) + " steps in " + time_text(timeline.end_ns) + "\n";
-  if (summary.lost_steps != 0) text += "LOST for want of room: " + std::to_string(summary.lost_steps) + " steps\n";
+  for (const std::string& gap : gaps_text(summary)) text += gap + "\n";
   const std::uint64_t single = timeline.packets_without_target + timeline.packets_without_source;
   text +=
       "packets with both ends " + std::to_string(timeline.flows.size()) + ", with one " + std::to_string(single) + "\n";

@@ -33,8 +33,9 @@ struct SlowMessage {
 struct Summary {
   std::uint64_t steps = 0;
   std::uint64_t lost_steps = 0;
-  std::uint64_t messages = 0;  ///< Requests: puts, gets, atomics, also those that needed no packet.
-  std::uint64_t direct = 0;    ///< Of these, in memory that both sides map.
+  std::uint64_t late_steps = 0;  ///< That were left out (LaneSteps::left_out).
+  std::uint64_t messages = 0;    ///< Requests: puts, gets, atomics, also those that needed no packet.
+  std::uint64_t direct = 0;      ///< Of these, in memory that both sides map.
   std::uint64_t bytes = 0;
   std::map<int, std::uint64_t> sizes;  ///< By size class; see size_class.
   std::uint64_t matches = 0;
@@ -54,6 +55,9 @@ int size_class(std::uint64_t amount);
 std::string class_text(int size_class);
 
 Summary summarize(const Timeline& timeline);
+
+/// What the timeline lacks, a sentence for each; empty: nothing.
+std::vector<std::string> gaps_text(const Summary& summary);
 
 /// For a terminal.
 std::string summary_text(const Timeline& timeline, const Summary& summary);

@@ -182,13 +182,7 @@ void set_clocks(const Timeline& timeline, std::map<std::string, ClockMap>* clock
 }
 
 void set_times(Timeline* timeline) {
-  std::map<std::string, ClockMap> clocks;
-  for (const LaneSteps& lane : timeline->lanes) {
-    if (clocks.contains(lane.machine)) continue;
-    ClockMap map = clock_of_machine(timeline->lanes, lane.machine);
-    map.shift_ns = static_cast<std::int64_t>(lane.first_realtime_ns - lane.first.ns);
-    clocks[lane.machine] = map;
-  }
+  std::map<std::string, ClockMap> clocks = clocks_of_machines(timeline->lanes);
   set_clocks(*timeline, &clocks);
   std::int64_t first = INT64_MAX;
   for (const LaneSteps& lane : timeline->lanes) {

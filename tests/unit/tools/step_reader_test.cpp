@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "tests/unit/segment/segment_directory.h"
 
@@ -82,6 +86,41 @@ TEST_F(StepReader, File_of_another_kind__is_told_of) {
     EXPECT_FALSE(read_steps(file->path(), &why).has_value());
     EXPECT_NE(why.find("no file of steps"), std::string::npos) << why;
   }
+}
+
+/// Two lanes take turns, and a third one is soon over.
+TEST_F(StepReader, Recording__that_is_too_long_ends_for_all_lanes_at_one_moment) {
+  constexpr std::uint64_t kSteps = 8 * StepFile::kRingRecords;
+  constexpr std::uint64_t kEarly = 10;
+  constexpr std::uint64_t kMost = kSteps;
+  std::vector<std::unique_ptr<StepFile>> files;
+  for (const std::uint32_t pid : {42, 43, 44}) {
+    std::string why;
+    files.push_back(StepFile::create({.directory = directory.path(), .grows = true}, {kTestNid, pid}, &why));
+    ASSERT_NE(files.back(), nullptr) << why;
+    Recorder recorder(*files.back());
+    const std::uint64_t begin = files[0]->head().first_ticks;
+    for (std::uint64_t i = 0; i < (pid == 44 ? kEarly : kSteps); ++i)
+      recorder.add_at(begin + 1000 * i + pid, Step::kCount, 0, {.amount = i});
+    files.back()->head().last_ticks.store(begin + 1000 * kSteps + pid);
+    files.back()->head().last_ns.store(files.back()->head().first_ns + 1000 * kSteps);
+  }
+  std::vector<std::string> complaints;
+  const auto prefix = std::filesystem::path(files[0]->path()).filename().string().substr(0, 4);
+  std::vector<LaneSteps> lanes = read_all_steps(directory.path(), prefix, kMost, &complaints);
+  ASSERT_EQ(lanes.size(), files.size());
+  EXPECT_TRUE(complaints.empty());
+  std::ranges::sort(lanes, {}, [](const LaneSteps& lane) { return lane.id.pid; });
+  EXPECT_EQ(lanes[2].steps.size(), kEarly);
+  EXPECT_EQ(lanes[2].left_out, 0u);
+  EXPECT_EQ(lanes[0].steps.size() + lanes[0].left_out, kSteps);
+  EXPECT_NEAR(static_cast<double>(lanes[0].steps.size()), kMost / 2.0, kSampled);
+  EXPECT_NEAR(static_cast<double>(lanes[0].steps.size()), static_cast<double>(lanes[1].steps.size()), 2);
+  for (std::uint64_t i = 0; i < lanes[0].steps.size(); ++i) ASSERT_EQ(lanes[0].steps[i].amount, i);
+  EXPECT_LE(lanes[0].steps.back().ticks, lanes[0].last.ticks);
+  EXPECT_LT(lanes[0].last.ticks, lanes[0].steps.back().ticks + 2000) << "nothing later was seen of it";
+  const std::vector<LaneSteps> all = read_all_steps(directory.path(), prefix, 2 * kSteps + kEarly, &complaints);
+  for (const LaneSteps& lane : all) EXPECT_EQ(lane.left_out, 0u);
 }
 
 /// What a hostile or damaged head says is bounded by what the file has.
