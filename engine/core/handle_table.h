@@ -17,7 +17,7 @@ namespace portofu {
 template <class T>
 class HandleTable {
  public:
-  HandleTable(HandleKind kind, std::uint32_t interface_index) : kind_(kind), interface_index_(interface_index) {}
+  HandleTable(HandleKind kind, std::uint32_t interface_index) : base_(make_handle(kind, interface_index, 0, 0)) {}
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
   ~HandleTable() {
@@ -29,34 +29,38 @@ class HandleTable {
   std::uint32_t limit() const { return limit_; }
   std::uint32_t live_count() const { return live_count_; }
 
+  /// Slots are used again as soon as they are free, which keeps those in use few and close together: for handles that
+  /// nobody may hold longer than the object lives.
+  void reuse_at_once() { waiting_ = 0; }
+
   /// Takes a free slot. The object is as the last user left it, or new.
   /// @return nullptr if the limit or the memory is reached
   T* allocate(Handle* handle) {
     if (live_count_ >= limit_) return nullptr;
-    std::uint32_t index = 0;
+    std::uint32_t index = first_free_;
     // Old slots are used again only when enough of them wait, which keeps stale handles recognisable.
-    if (used_ - live_count_ > kFreeQueue || used_ >= limit_) {
-      index = first_free_;
-      first_free_ = next_free(index);
-    } else {
+    const bool is_new = used_ - live_count_ <= waiting_ && used_ < limit_;
+    if (is_new) [[unlikely]] {
       index = used_;
       if (!ensure_chunk(index)) return nullptr;
       ++used_;
     }
-    Slot& slot = slot_at(index);
-    ++slot.uses;
+    Chunk& chunk = chunk_of(index);
+    Label& label = chunk.labels[index % kChunkObjects];
+    if (!is_new) first_free_ = label.next_free;
+    ++label.uses;
     ++live_count_;
-    slot.handle = *handle = make_handle(kind_, interface_index_, slot.uses, index);
-    return &slot.object;
+    label.handle = *handle = handle_of(label, index);
+    return &chunk.objects[index % kChunkObjects];
   }
 
   /// Gives the slot back, which takes no memory. The handle no longer resolves; `find_stale` still knows it until the
   /// slot is used again.
   void free(Handle handle) noexcept {
-    const std::uint32_t index = handle_index(handle);
-    slot_at(index).handle = 0;
-    (used_ == live_count_ ? first_free_ : next_free(last_free_)) = index;
-    last_free_ = index;
+    Label& label = label_at(handle_index(handle));
+    label.handle = 0;
+    (used_ == live_count_ ? first_free_ : last_free_->next_free) = handle_index(handle);
+    last_free_ = &label;
     --live_count_;
   }
 
@@ -65,26 +69,32 @@ class HandleTable {
     Chunk* chunk = chunks_[handle_index(handle) / kChunkObjects].load(std::memory_order_acquire);
     if (chunk == nullptr || handle == 0) [[unlikely]]
       return nullptr;
-    Slot& slot = chunk->slots[handle_index(handle) % kChunkObjects];
-    return slot.handle == handle ? &slot.object : nullptr;
+    const std::uint32_t index = handle_index(handle) % kChunkObjects;
+    return chunk->labels[index].handle == handle ? &chunk->objects[index] : nullptr;
   }
 
   /// Tells objects apart that have the same handle one after the other, as happens after some thousands.
   /// @return another number for each; 0 for anything but a live handle of this table
-  std::uint32_t use_of(Handle handle) const { return find(handle) != nullptr ? slot_at(handle_index(handle)).uses : 0; }
+  std::uint32_t use_of(Handle handle) const {
+    return find(handle) != nullptr ? label_at(handle_index(handle)).uses : 0;
+  }
 
   /// @return the object that the handle named before it was freed, as long as its slot is not used again, else nullptr
   const T* find_stale(Handle handle) const {
-    Slot* slot = resolve(handle);
-    return slot != nullptr && slot->handle == 0 && handle_index(handle) < used_ ? &slot->object : nullptr;
+    const std::uint32_t index = handle_index(handle);
+    Chunk* chunk = chunks_[index / kChunkObjects].load(std::memory_order_acquire);
+    if (chunk == nullptr || index >= used_) return nullptr;
+    const Label& label = chunk->labels[index % kChunkObjects];
+    const bool was_its = label.handle == 0 && handle == handle_of(label, index);
+    return was_its ? &chunk->objects[index % kChunkObjects] : nullptr;
   }
 
   /// Calls `visit(handle, object)` for every live object.
   template <class Visit>
   void for_each(Visit&& visit) {
     for (std::uint32_t index = 0; index < used_; ++index) {
-      Slot& slot = slot_at(index);
-      if (slot.handle != 0) visit(slot.handle, slot.object);
+      const Handle handle = label_at(index).handle;
+      if (handle != 0) visit(handle, chunk_of(index).objects[index % kChunkObjects]);
     }
   }
 
@@ -92,35 +102,25 @@ class HandleTable {
   friend struct InspectedFields;  // What onlookers read (engine/inspect).
 
   static constexpr std::uint32_t kChunkObjects = 1024;
-  static constexpr std::uint32_t kFreeQueue = 64;
-  static constexpr std::uint32_t kGenerations = (1u << kHandleGenerationBits) - 1;
 
-  struct Slot {
-    Handle handle = 0;       ///< Of the object; 0: the slot is free. In one line with the object's beginning.
-    std::uint32_t uses = 0;  ///< Moves on when the slot is allocated; its lower bits are the generation of the handle.
-    T object{};
+  /// What is known of a slot beside its object. It stands apart: an object of whole lines would leave a line to it.
+  struct Label {
+    Handle handle = 0;            ///< Of the object; 0: the slot is free.
+    std::uint32_t uses = 0;       ///< Moves on when the slot is allocated; its lower bits are the handle's generation.
+    std::uint32_t next_free = 0;  ///< Of a slot that is free: the one that was freed next.
   };
   struct Chunk {
-    std::array<Slot, kChunkObjects> slots;
-    std::array<std::uint32_t, kChunkObjects> next_free;  ///< Of a slot that is free: the one that was freed next.
+    std::array<T, kChunkObjects> objects{};
+    std::array<Label, kChunkObjects> labels{};
   };
 
-  Slot& slot_at(std::uint32_t index) const {
-    return chunks_[index / kChunkObjects].load(std::memory_order_acquire)->slots[index % kChunkObjects];
-  }
-  std::uint32_t& next_free(std::uint32_t index) const {
-    return chunks_[index / kChunkObjects].load(std::memory_order_relaxed)->next_free[index % kChunkObjects];
+  Handle handle_of(const Label& label, std::uint32_t index) const {
+    return base_ | make_handle(HandleKind{}, 0, label.uses, index);
   }
 
-  Slot* resolve(Handle handle) const {
-    if (handle_kind(handle) != static_cast<std::uint32_t>(kind_) || handle_interface(handle) != interface_index_)
-      return nullptr;
-    const std::uint32_t index = handle_index(handle);
-    Chunk* chunk = chunks_[index / kChunkObjects].load(std::memory_order_acquire);
-    if (chunk == nullptr) return nullptr;
-    Slot& slot = chunk->slots[index % kChunkObjects];
-    return (slot.uses & kGenerations) == handle_generation(handle) ? &slot : nullptr;
-  }
+  /// @pre the slot was taken before
+  Chunk& chunk_of(std::uint32_t index) const { return *chunks_[index / kChunkObjects].load(std::memory_order_relaxed); }
+  Label& label_at(std::uint32_t index) const { return chunk_of(index).labels[index % kChunkObjects]; }
 
   bool ensure_chunk(std::uint32_t index) {
     auto& chunk = chunks_[index / kChunkObjects];
@@ -132,13 +132,13 @@ class HandleTable {
     return chunk.load(std::memory_order_relaxed) != nullptr;
   }
 
-  HandleKind kind_;
-  std::uint32_t interface_index_;
+  const Handle base_;  ///< What all its handles have in common.
   std::uint32_t limit_ = kHandleMaxObjects;
+  std::uint32_t waiting_ = 64;  ///< So many free slots are kept before one is used again.
   std::uint32_t live_count_ = 0;
   std::uint32_t used_ = 0;        ///< Slots that were ever taken: 0..used_-1. Those that are not live are free.
   std::uint32_t first_free_ = 0;  ///< Given back before all others; if any is free.
-  std::uint32_t last_free_ = 0;
+  Label* last_free_ = nullptr;    ///< Given back behind all others; the same.
   std::array<std::atomic<Chunk*>, kHandleMaxObjects / kChunkObjects> chunks_{};
 };
 

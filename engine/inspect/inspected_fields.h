@@ -14,7 +14,7 @@ namespace portofu {
 struct InspectedFields {
   // HandleTable.
   template <class T>
-  using Slot = typename HandleTable<T>::Slot;
+  using Label = typename HandleTable<T>::Label;
   template <class T>
   static std::uint32_t used_slots(const HandleTable<T>& table) {
     return table.used_;
@@ -28,18 +28,20 @@ struct InspectedFields {
   static constexpr std::uint32_t most_slots(const HandleTable<T>&) {
     return kHandleMaxObjects;
   }
+  /// Addresses of the objects of a chunk, and of what is known of their slots.
   template <class T>
-  static const Slot<T>* chunk(const HandleTable<T>& table, std::size_t index) {
-    auto* const chunk = table.chunks_[index].load(std::memory_order_relaxed);
-    return chunk != nullptr ? chunk->slots.data() : nullptr;
+  static const T* objects(const HandleTable<T>& table, std::size_t chunk_index) {
+    auto* const chunk = table.chunks_[chunk_index].load(std::memory_order_relaxed);
+    return chunk != nullptr ? chunk->objects.data() : nullptr;
   }
   template <class T>
-  static Handle handle_of(const Slot<T>& slot) {
-    return slot.handle;
+  static const Label<T>* labels(const HandleTable<T>& table, std::size_t chunk_index) {
+    auto* const chunk = table.chunks_[chunk_index].load(std::memory_order_relaxed);
+    return chunk != nullptr ? chunk->labels.data() : nullptr;
   }
   template <class T>
-  static const T& object_of(const Slot<T>& slot) {
-    return slot.object;
+  static Handle handle_of(const Label<T>& label) {
+    return label.handle;
   }
 
   // OutstandingTable.

@@ -93,10 +93,12 @@ void each_object(FarMemory& memory, const HandleTable<T>& table, Visit visit) {
                                        static_cast<std::uint32_t>(kMostInspected)});
   const std::uint32_t slots = InspectedFields::chunk_slots(table);
   for (std::uint32_t first = 0; first < used; first += slots) {
-    const auto copies = memory.copy(InspectedFields::chunk(table, first / slots), std::min(slots, used - first));
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-      const Handle handle = InspectedFields::handle_of<T>(copies[i]);
-      if (handle != 0) visit(handle, InspectedFields::object_of<T>(copies[i]));
+    const std::uint32_t count = std::min(slots, used - first);
+    const auto labels = memory.copy(InspectedFields::labels(table, first / slots), count);
+    const auto objects = memory.copy(InspectedFields::objects(table, first / slots), count);
+    for (std::size_t i = 0; i < std::min(labels.size(), objects.size()); ++i) {
+      const Handle handle = InspectedFields::handle_of<T>(labels[i]);
+      if (handle != 0) visit(handle, objects[i]);
     }
   }
 }

@@ -94,6 +94,7 @@ int hold_lane(std::uint32_t pid, Lane** held) {
     std::unique_ptr<Interface> ni;
     try {
       ni = std::make_unique<Interface>(kFabricInterface, kDefaultLimits);
+      ni->entries.reuse_at_once();  // No application knows their handles.
     } catch (...) {
       if (is_unused()) release_first();
       throw;

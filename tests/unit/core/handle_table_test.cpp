@@ -113,6 +113,24 @@ TEST_F(HandleTableTest, Stale_handle__is_recognised_through_many_uses_of_the_tab
   EXPECT_EQ(table.find(handle), nullptr);
 }
 
+TEST_F(HandleTableTest, Slots_that_are_reused_at_once__are_no_more_than_were_in_use_together) {
+  table.reuse_at_once();
+  const Handle first = allocate(1);
+  const Handle second = allocate(2);
+  table.free(first);
+  table.free(second);
+  for (int i = 0; i < 200; ++i) {
+    const Handle again = allocate(3);
+    EXPECT_EQ(handle_index(again), handle_index(i % 2 == 0 ? first : second)) << "in the order of their ends";
+    const Handle beside = allocate(4);
+    table.free(again);
+    table.free(beside);
+    EXPECT_EQ(table.find(again), nullptr);
+    table.free(allocate(5));
+  }
+  EXPECT_EQ(table.live_count(), 0u);
+}
+
 TEST_F(HandleTableTest, Slot_used_again__has_another_handle) {
   const Handle handle = allocate(42);
   table.free(handle);
