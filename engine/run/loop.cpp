@@ -53,7 +53,8 @@ void receive_and_release(Core& core, Wire& wire, const Packet& packet) {
 /// shall see it before the next look at a wire, which may have to wait for a cache line. While every cycle finds
 /// packets they come in a stream, and each may take twice as many as the one before. The next cycle begins with the
 /// wire behind, so that no wire keeps the others waiting.
-int receive_packets(Core& core) {
+/// @param closed  set if a wire that was looked at may have sources that are closed
+int receive_packets(Core& core, bool* closed) {
   int received = 0;
   std::uint32_t weight = 0;
   Packet packet;
@@ -70,6 +71,7 @@ int receive_packets(Core& core) {
       if (is_over()) break;
     }
     finish_late_messages(core);
+    *closed |= wire.may_have_closed_source();
     if (++core.next_wire == core.wires.size()) core.next_wire = 0;
     if (is_over()) break;
   }
@@ -176,12 +178,14 @@ int advance_peer(Core& core, Peer& peer) {
 /// What the dead have sent is taken before their death is acted upon.
 void receive_arrived_on_duty(Core& core) {
   constexpr int kMostCycles = 1024;
-  for (int i = 0; i < kMostCycles && receive_packets(core) > 0; ++i) {
+  bool closed = false;
+  for (int i = 0; i < kMostCycles && receive_packets(core, &closed) > 0; ++i) {
   }
 }
 
 int run_cycle_on_duty(Core& core) {
-  int work = receive_packets(core);
+  bool closed = false;
+  int work = receive_packets(core, &closed);
   if (!core.awaited_peers.empty()) work += take_acknowledgements(core);
   if (!core.waiting_peers.empty()) work += advance_waiting_peers(core);
   // Behind all that counts: what has fired does not wait for a call whose operation would overtake it.
@@ -190,7 +194,7 @@ int run_cycle_on_duty(Core& core) {
     work += advance_ownerless(core);
   if (work == 0 && !core.waiting_peers.empty()) work = help_waiting_peers(core);
   // A process that comes back is heard only once its former life is closed.
-  return work != 0 ? work : close_sources(core);
+  return work == 0 && closed ? close_sources(core) : work;
 }
 
 int receive_own_packets_on_duty(Core& core, Wire& wire) {
