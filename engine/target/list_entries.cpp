@@ -10,7 +10,8 @@
 namespace portofu {
 namespace {
 
-void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle handle) {
+/// @param entry  from new_entry
+void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request) {
   const MatchCriteria& criteria = request.criteria;
   entry.criteria = {fresh(criteria.match_bits),
                     fresh(criteria.ignore_bits),
@@ -18,23 +19,17 @@ void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle 
                     fresh(criteria.any_nid),
                     fresh(criteria.any_pid)};
   entry.segment = std::move(request.segment);
-  entry.local_offset = 0;
   entry.origin = request.origin;
   entry.min_free = (request.options & kEntryManageLocal) != 0 ? request.min_free : 0;
   entry.user_ptr = request.user_ptr;
   entry.options = request.options;
   entry.uid = request.uid;
-  entry.handle = handle;
   entry.ct_handle = request.ct_handle;
   entry.read_ct_handle = request.counts_reads_apart ? request.read_ct_handle : request.ct_handle;
-  entry.canceled = false;
   entry.counts_changes = request.counts_changes;
-  entry.pending = 0;
-  entry.unexpected_count = 0;
   entry.pt_index = request.pt_index;
   entry.list = request.list;
-  entry.state = EntryState::kLinked;
-  entry.publication = may_be_published(ni, entry) ? Publication::kPossible : Publication::kNever;
+  if (may_be_published(ni, entry)) entry.publication = Publication::kPossible;
 }
 
 /// Whether an unexpected message moves the local offset of an entry that gets it (3.12.1,
@@ -43,11 +38,10 @@ bool moves(std::uint32_t options) {
   return (options & kEntryManageLocal) != 0 && (options & (kEntryTakesData | kEntryLocalIncUhRlength)) != 0;
 }
 
-/// An entry, or one that is asked for, gets an unexpected message of `rlength` bytes.
+/// An entry gets an unexpected message of `rlength` bytes.
 /// @param local_offset  its own; moves past the message
 /// @return whether it is used up with that
-template <class Entry>
-bool use_up(const Entry& entry, std::uint64_t rlength, std::uint64_t* local_offset) {
+bool use_up(const ListEntry& entry, std::uint64_t rlength, std::uint64_t* local_offset) {
   if (moves(entry.options)) *local_offset += std::min(entry.segment.length() - *local_offset, rlength);
   return (entry.options & kEntryUseOnce) != 0 ||
          (moves(entry.options) && entry.segment.length() - *local_offset < entry.min_free);
@@ -55,15 +49,15 @@ bool use_up(const Entry& entry, std::uint64_t rlength, std::uint64_t* local_offs
 
 /// Whether the unexpected messages that an entry matches use it up, so that it comes into no list.
 /// @param found  the first of them; nullptr: there are none
-template <class Entry>
-[[gnu::noinline]] bool is_used_up_by(PortalTableEntry& portal, const UnexpectedEntry* found, const Entry& entry) {
+[[gnu::noinline]] bool is_used_up_by(PortalTableEntry& portal, const UnexpectedEntry* found, const ListEntry& entry) {
   std::uint64_t local_offset = 0;
   while (found != nullptr && !use_up(entry, static_cast<const UnexpectedHeader*>(found)->rlength, &local_offset))
     found = portal.unexpected.find_next(entry.criteria, *found);
   return found != nullptr;
 }
 
-OverflowClaim claim_of(const EntryRequest& request, ClaimedBy by) {
+template <class Entry>
+OverflowClaim claim_of(const Entry& request, ClaimedBy by) {
   return {.by = by, .options = request.options, .user_ptr = request.user_ptr, .ct_handle = request.ct_handle};
 }
 
@@ -99,10 +93,11 @@ void give(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader&
 
 /// A use-once entry has found a message that is complete. Most that find any are such ones, and nothing of them is
 /// kept but the stale handle, which is recognised (3.11.3).
-[[gnu::noinline]] void use_at_once(Core& core, Interface& ni, UnexpectedHeader& header, const EntryRequest& request,
+[[gnu::noinline]] void use_at_once(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
                                    ListEntry& entry) {
   entry.state = EntryState::kGone;
-  claim_header(core, ni, *ni.portal(request.pt_index), header, claim_of(request, ClaimedBy::kUseOnce));
+  claim_header(core, ni, portal, header, claim_of(entry, ClaimedBy::kUseOnce));
+  give_back_new(ni, entry);
 }
 
 /// Its owner takes a linked entry out of its list. @return false if some peer is using it
@@ -129,30 +124,26 @@ void report_match(Core& core, Interface& ni, const PortalTableEntry& portal, con
 }  // namespace
 
 Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* handle) {
-  PortalTableEntry& portal = *ni.portal(request.pt_index);
-  const bool searches = request.list == ListKind::kPriority && !portal.unexpected.empty();
-  UnexpectedEntry* found = searches ? portal.unexpected.find_first(request.criteria) : nullptr;
-  const MatchList& list = portal.list(request.list);
-  if (list.size() >= ni.limits.max_list_size && !is_used_up_by(portal, found, request)) return Status::kListTooLong;
-  ListEntry* entry = ni.entries.allocate(handle);
+  ListEntry* entry = new_entry(ni);
   if (entry == nullptr) return Status::kNoSpace;
-  if (found != nullptr && (request.options & kEntryUseOnce) != 0 && static_cast<UnexpectedHeader*>(found)->complete) {
-    use_at_once(core, ni, static_cast<UnexpectedHeader&>(*found), request, *entry);
-    ni.entries.free(*handle);
-    return Status::kOk;
-  }
-  fill(ni, *entry, std::move(request), *handle);
-  if (found != nullptr && !give_unexpected(core, ni, portal, found, *entry)) return Status::kOk;
-  link_entry(core, ni, portal, *entry);
-  return Status::kOk;
+  const Handle own = entry->handle;  // The entry may be gone when it has been appended.
+  fill(ni, *entry, std::move(request));
+  const Status status = append_new(core, ni, *entry);
+  if (status == Status::kOk) *handle = own;
+  return status;
 }
 
 Status append_behind_search(Core& core, Interface& ni, PortalTableEntry& portal, ListEntry& entry) {
-  UnexpectedEntry* found = portal.unexpected.find_first(entry.criteria);
-  if (portal.list(entry.list).size() >= ni.limits.max_list_size && !is_used_up_by(portal, found, entry)) {
-    entry.segment.clear();
-    ni.entries.free(entry.handle);
+  const bool searches = entry.list == ListKind::kPriority && !portal.unexpected.empty();
+  UnexpectedEntry* found = searches ? portal.unexpected.find_first(entry.criteria) : nullptr;
+  if (is_full(ni, portal, entry.list) && !is_used_up_by(portal, found, entry)) {
+    give_back_new(ni, entry);
     return Status::kListTooLong;
+  }
+  const bool is_plain = (entry.options & (kEntryUseOnce | kEntryTakesData)) == kEntryUseOnce;
+  if (found != nullptr && is_plain && static_cast<UnexpectedHeader*>(found)->complete) {
+    use_at_once(core, ni, portal, static_cast<UnexpectedHeader&>(*found), entry);
+    return Status::kOk;
   }
   if (found == nullptr || give_unexpected(core, ni, portal, found, entry)) link_entry(core, ni, portal, entry);
   return Status::kOk;

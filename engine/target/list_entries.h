@@ -24,14 +24,13 @@ struct EntryRequest {
   ListKind list = ListKind::kPriority;
 };
 
-/// Appends an entry that does not take data. On the priority list it first takes the unexpected headers that it
+/// Appends an entry. On the priority list it first takes the unexpected headers that it
 /// matches: one if it is use-once (it is not linked then), else all.
 /// @return kOk | kNoSpace | kListTooLong: it would be linked, and its list is full
 Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* handle);
 
-/// A slot for an entry that takes data (kEntryTakesData). Its owner writes criteria, segment, user_ptr, options and
-/// pt_index where they stay, and what else is not as in an EntryRequest that asks for nothing. Next: append_taker or
-/// take_held.
+/// A slot for an entry. Its owner writes criteria, segment, user_ptr, options and pt_index where they stay, and what
+/// else is not as in an EntryRequest that asks for nothing. Next: append_new, give_back_new, or take_held.
 /// @return nullptr if there is no space
 inline ListEntry* new_entry(Interface& ni) {
   Handle handle = 0;
@@ -56,14 +55,25 @@ inline void link_entry(Core& core, Interface& ni, PortalTableEntry& portal, List
     post_entry_event(core, ni, portal.eq_handle, EventKind::kLink, news_of(entry));
 }
 
-/// append_taker, if unexpected messages have to be searched, or the list is full.
+/// Gives the slot of an entry back that was never appended.
+inline void give_back_new(Interface& ni, ListEntry& entry) {
+  entry.segment.clear();
+  ni.entries.free(entry.handle);
+}
+
+inline bool is_full(const Interface& ni, PortalTableEntry& portal, ListKind kind) {
+  return portal.list(kind).size() >= ni.limits.max_list_size;
+}
+
+/// append_new, if unexpected messages have to be searched, or the list is full.
 Status append_behind_search(Core& core, Interface& ni, PortalTableEntry& portal, ListEntry& entry);
 
-/// Appends an entry from new_entry, which gets the unexpected messages that it matches as if they arrived now.
-/// @return kOk | kListTooLong: the slot is given back
-inline Status append_taker(Core& core, Interface& ni, ListEntry& entry) {
+/// Appends an entry from new_entry, as append_entry does. One that takes data (kEntryTakesData) gets the unexpected
+/// messages that it matches as if they arrived now.
+/// @return kOk: it may be gone already | kListTooLong: the slot is given back
+inline Status append_new(Core& core, Interface& ni, ListEntry& entry) {
   PortalTableEntry& portal = *ni.portal(entry.pt_index);
-  if (!portal.unexpected.empty() || portal.list(entry.list).size() >= ni.limits.max_list_size) [[unlikely]]
+  if (!portal.unexpected.empty() || is_full(ni, portal, entry.list)) [[unlikely]]
     return append_behind_search(core, ni, portal, entry);
   link_entry(core, ni, portal, entry);
   return Status::kOk;

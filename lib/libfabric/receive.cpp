@@ -182,7 +182,7 @@ UnexpectedHeader* claimed_message(const Interface& ni, const Receive& rx, const 
   Interface& ni = interface_of(core);
   ListEntry* entry = nullptr;
   if (const ssize_t result = make_entry(ni, rx, call, &entry); result != 0) return result;
-  if (append_taker(core, ni, *entry) != Status::kOk) return -FI_EAGAIN;
+  if (append_new(core, ni, *entry) != Status::kOk) return -FI_EAGAIN;
   if (rx.domain->lane->sleepers != 0) [[unlikely]]
     look_after_sleepers(core, *rx.domain->lane);  // They may wait for it.
   return 0;

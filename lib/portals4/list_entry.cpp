@@ -24,37 +24,85 @@ static_assert(PTL_UID_ANY == kUidAny);
 namespace portofu::portals {
 namespace {
 
-MatchCriteria criteria_of(const Interface& ni, const ptl_me_t& me) {
-  if (!ni.is_matching()) return kAnyMessage;
-  const std::uint64_t match_bits = fresh(me.match_bits), ignore_bits = fresh(me.ignore_bits);
-  if (ni.is_logical()) {
-    const bool any = me.match_id.rank == PTL_RANK_ANY;
-    return {match_bits, ignore_bits, {any ? 0 : me.match_id.rank, 0}, any, true};
+/// Writes the criteria where they stay.
+[[gnu::always_inline]] inline void write_criteria(const Interface& ni, const ptl_me_t& me, MatchCriteria& criteria) {
+  if (!ni.is_matching()) {
+    criteria = kAnyMessage;
+    return;
   }
-  const bool any_nid = me.match_id.phys.nid == PTL_NID_ANY;
-  const bool any_pid = me.match_id.phys.pid == PTL_PID_ANY;
-  return {match_bits,
-          ignore_bits,
-          {any_nid ? 0 : me.match_id.phys.nid, any_pid ? 0 : me.match_id.phys.pid},
-          any_nid,
-          any_pid};
+  criteria.match_bits = fresh(me.match_bits);
+  criteria.ignore_bits = fresh(me.ignore_bits);
+  const bool logical = ni.is_logical();
+  const std::uint32_t nid = logical ? me.match_id.rank : me.match_id.phys.nid;
+  const std::uint32_t pid = logical ? 0 : me.match_id.phys.pid;
+  criteria.any_nid = nid == (logical ? PTL_RANK_ANY : PTL_NID_ANY);
+  criteria.any_pid = logical || pid == PTL_PID_ANY;
+  criteria.match_id.nid = criteria.any_nid ? 0 : nid;
+  criteria.match_id.pid = criteria.any_pid ? 0 : pid;
 }
 
-/// Checks the arguments and translates them.
-int translate(const Interface* ni, const EntryCall& call, EntryRequest* request) {
+/// Checks all arguments but the memory.
+[[gnu::always_inline]] inline int check(const Interface* ni, const EntryCall& call) {
   const unsigned int known = call.is_matching ? PTL_ME_APPEND_OPTIONS_MASK : PTL_LE_APPEND_OPTIONS_MASK;
   if (ni == nullptr || ni->is_matching() != call.is_matching || call.me == nullptr) return PTL_ARG_INVALID;
+  if ((call.me->options & ~known) != 0 || ni->portal(call.pt_index) == nullptr) return PTL_ARG_INVALID;
+  return is_ct_or_none(*ni, call.me->ct_handle) ? PTL_OK : PTL_ARG_INVALID;
+}
+
+/// Checks and describes the memory.
+int describe_memory(const Interface& ni, const ptl_me_t& me, MemorySegment* segment) {
+  return describe(ni, {me.start, me.length, (me.options & PTL_IOVEC) != 0}, segment);
+}
+
+/// Translates the rest of what is known to be right.
+/// @param terms  EntryRequest or ListEntry
+template <class Terms>
+[[gnu::always_inline]] inline void write_terms(const Interface& ni, const EntryCall& call, Terms& terms) {
   const ptl_me_t& me = *call.me;
-  if ((me.options & ~known) != 0 || ni->portal(call.pt_index) == nullptr) return PTL_ARG_INVALID;
-  if (!is_ct_or_none(*ni, me.ct_handle)) return PTL_ARG_INVALID;
-  request->criteria = criteria_of(*ni, me);
-  request->min_free = (me.options & PTL_ME_MANAGE_LOCAL) != 0 ? me.min_free : 0;
-  request->user_ptr = call.user_ptr;
-  request->options = me.options;
-  request->uid = me.uid;
-  request->ct_handle = ct_or_zero(me.ct_handle);
-  request->pt_index = static_cast<std::uint16_t>(call.pt_index);
-  return describe(*ni, {me.start, me.length, (me.options & PTL_IOVEC) != 0}, &request->segment);
+  write_criteria(ni, me, terms.criteria);
+  terms.min_free = (me.options & PTL_ME_MANAGE_LOCAL) != 0 ? me.min_free : 0;
+  terms.user_ptr = call.user_ptr;
+  terms.options = me.options;
+  terms.uid = me.uid;
+  terms.ct_handle = ct_or_zero(me.ct_handle);
+  terms.pt_index = static_cast<std::uint16_t>(call.pt_index);
+}
+
+/// A slot with the memory of an entry. @param call  checked but for that
+[[gnu::always_inline]] inline int take_slot(Interface& ni, const ptl_me_t& me, ListEntry** slot) {
+  MemorySegment pieces;  // Described before there is a slot, because that may fail.
+  const bool has_pieces = (me.options & PTL_IOVEC) != 0;
+  if (has_pieces) [[unlikely]] {
+    if (const int rc = describe_memory(ni, me, &pieces); rc != PTL_OK) return rc;
+  }
+  *slot = new_entry(ni);
+  if (*slot == nullptr) return PTL_NO_SPACE;
+  if (has_pieces) [[unlikely]] {
+    (*slot)->segment = std::move(pieces);
+  } else {
+    (*slot)->segment.describe(fresh(me.start), fresh(me.length));
+  }
+  return PTL_OK;
+}
+
+/// On duty.
+[[gnu::always_inline]] inline int append_on_duty(Core& core, const EntryCall& call, ptl_list_t ptl_list,
+                                                 ptl_handle_any_t* handle) {
+  Interface* ni = interface_of(core, call.ni_handle);
+  if (const int rc = check(ni, call); rc != PTL_OK) return rc;
+  ListEntry* entry = nullptr;
+  if (const int rc = take_slot(*ni, *call.me, &entry); rc != PTL_OK) return rc;
+  write_terms(*ni, call, *entry);
+  entry->read_ct_handle = entry->ct_handle;
+  entry->list = static_cast<ListKind>(ptl_list);
+  if (may_be_published(*ni, *entry)) entry->publication = Publication::kPossible;
+  if (Checker* const checker = core.checker()) [[unlikely]]
+    checker->portals.appends(*ni, entry->pt_index, (entry->options & PTL_IOVEC) != 0, entry->ct_handle);
+  const Handle own = entry->handle;  // The entry may be gone when it has been appended.
+  const Status status = append_new(core, *ni, *entry);
+  if (status != Status::kOk) return to_rc(status);
+  *handle = own;
+  return PTL_OK;
 }
 
 }  // namespace
@@ -76,13 +124,7 @@ int append(const EntryCall& call, ptl_list_t ptl_list, ptl_handle_any_t* handle)
     if (handle == nullptr || (ptl_list != PTL_PRIORITY_LIST && ptl_list != PTL_OVERFLOW_LIST)) return PTL_ARG_INVALID;
     const Engine::Duty duty(*engine);
     const RecordedCall recorded(duty.core(), ApiCall::kAppend, 0);
-    Interface* ni = interface_of(duty.core(), call.ni_handle);
-    EntryRequest request;
-    if (const int rc = translate(ni, call, &request); rc != PTL_OK) return rc;
-    request.list = static_cast<ListKind>(ptl_list);
-    if (Checker* const checker = duty.core().checker()) [[unlikely]]
-      checker->portals.appends(*ni, request.pt_index, (request.options & PTL_IOVEC) != 0, request.ct_handle);
-    const int rc = to_rc(append_entry(duty.core(), *ni, std::move(request), handle));
+    const int rc = append_on_duty(duty.core(), call, ptl_list, handle);
     engine->settle_on_duty();
     return rc;
   });
@@ -113,7 +155,9 @@ int search(const EntryCall& call, ptl_search_op_t operation) {
     engine->search([&](Core& core) {
       Interface* ni = interface_of(core, call.ni_handle);
       EntryRequest request;
-      rc = translate(ni, call, &request);
+      rc = check(ni, call);
+      if (rc == PTL_OK) rc = describe_memory(*ni, *call.me, &request.segment);
+      if (rc == PTL_OK) write_terms(*ni, call, request);
       return rc != PTL_OK || search_entries(core, *ni, request, static_cast<SearchOperation>(operation));
     });
     return rc;

@@ -39,11 +39,11 @@ Status Model::append(std::size_t process, const EntryPlan& plan, Handle handle) 
     if (moves) local_offset = std::min(local_offset + header->message->descriptor.length, plan.region.length());
     used_up = once || (moves && plan.region.length() - local_offset < plan.min_free);
   }
-  auto& list = plan.list == ListKind::kPriority ? portal.priority : portal.overflow;
-  if (!used_up && list.size() >= own.limits.max_list_size) return Status::kListTooLong;
   const auto live = std::count_if(own.entries.begin(), own.entries.end(),
                                   [](const auto& entry) { return entry->state != EntryState::kGone; });
   if (live >= own.limits.max_entries) return Status::kNoSpace;
+  auto& list = plan.list == ListKind::kPriority ? portal.priority : portal.overflow;
+  if (!used_up && list.size() >= own.limits.max_list_size) return Status::kListTooLong;
   own.entries.push_back(std::make_unique<ModelEntry>());
   ModelEntry& entry = *own.entries.back();
   entry.plan = plan;

@@ -37,9 +37,7 @@ class TakenDataTest : public CoreTest {
     entry.pt_index = request.pt_index;
     return entry;
   }
-  void append_filled(EntryRequest request) {
-    EXPECT_EQ(append_taker(core, ni, filled(std::move(request))), Status::kOk);
-  }
+  void append_filled(EntryRequest request) { EXPECT_EQ(append_new(core, ni, filled(std::move(request))), Status::kOk); }
   void receive_unexpected(std::uint64_t length, std::uint64_t hdr_data) {
     PacketHeader header = put_header(length);
     header.hdr_data = hdr_data;
@@ -141,7 +139,7 @@ TEST_F(TakenDataTest, Entry__that_a_full_list_refuses_gives_its_slot_back) {
   append_filled(entry(kTaker));
   ni.limits.max_list_size = 1;
   const std::uint32_t live = ni.entries.live_count();
-  EXPECT_EQ(append_taker(core, ni, filled(entry(kTaker))), Status::kListTooLong);
+  EXPECT_EQ(append_new(core, ni, filled(entry(kTaker))), Status::kListTooLong);
   EXPECT_EQ(ni.entries.live_count(), live);
 }
 
