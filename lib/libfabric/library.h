@@ -66,7 +66,7 @@ inline Receive* receiver_of(const Lane& lane, std::uint32_t number) {
 
 /// Runs the body of a call: no exception leaves the library; memory that runs out becomes -FI_ENOMEM.
 template <class Body>
-auto guarded(Body&& body) -> decltype(body()) {
+[[gnu::always_inline]] inline auto guarded(Body&& body) -> decltype(body()) {
   try {
     return body();
   } catch (const std::bad_alloc&) {

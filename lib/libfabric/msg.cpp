@@ -46,17 +46,9 @@ ssize_t receive_pieces(fid_ep* fid, const iovec* pieces, void**, std::size_t cou
                        void* context) {
   if (!has_pieces(pieces, count)) return -FI_EINVAL;
   Endpoint& ep = endpoint_of(fid);
-  // What FI_MULTI_RECV means is said of messages without tags.
-  const std::uint64_t not_meant = sizeof...(Tag) != 0 ? FI_MULTI_RECV : 0;
+  const std::uint64_t not_meant = sizeof...(Tag) != 0 ? kNotOfTags : 0;
   return receive(ep,
                  {kPortalOf<Tag...>, row(pieces, count, source, label(tag...), context), ep.receiving() & ~not_meant});
-}
-
-template <class... Tag>
-ssize_t receive_buffer(fid_ep* fid, void* buffer, std::size_t bytes, void*, fi_addr_t source, Tag... tag,
-                       void* context) {
-  const iovec piece{buffer, bytes};
-  return receive_pieces<Tag...>(fid, &piece, nullptr, 1, source, tag..., context);
 }
 
 template <class Message>
@@ -74,10 +66,10 @@ ssize_t send_pieces(fid_ep* fid, const iovec* pieces, void**, std::size_t count,
 }
 
 template <class... Tag>
-ssize_t send_buffer(fid_ep* fid, const void* buffer, std::size_t bytes, void*, fi_addr_t target, Tag... tag,
-                    void* context) {
-  const iovec piece{const_cast<void*>(buffer), bytes};
-  return send_pieces<Tag...>(fid, &piece, nullptr, 1, target, tag..., context);
+ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t bytes, void*, fi_addr_t target, Tag... tag,
+                 void* context) {
+  Endpoint& ep = endpoint_of(fid);
+  return send_buffer<kPortalOf<Tag...>>(ep, {buffer, bytes, target, label(tag...).tag, 0, context}, ep.sending());
 }
 
 template <class Message>
@@ -90,27 +82,23 @@ template <class... Tag>
 ssize_t send_data(fid_ep* fid, const void* buffer, std::size_t bytes, void*, std::uint64_t data, fi_addr_t target,
                   Tag... tag, void* context) {
   Endpoint& ep = endpoint_of(fid);
-  const iovec piece{const_cast<void*>(buffer), bytes};
-  fi_msg_tagged msg = row(&piece, 1, target, label(tag...), context);
-  msg.data = data;
-  return send(ep, kPortalOf<Tag...>, msg, ep.sending() | FI_REMOTE_CQ_DATA);
+  return send_buffer<kPortalOf<Tag...>>(ep, {buffer, bytes, target, label(tag...).tag, data, context},
+                                        ep.sending() | FI_REMOTE_CQ_DATA);
 }
 
 template <class... Tag>
 ssize_t inject(fid_ep* fid, const void* buffer, std::size_t bytes, fi_addr_t target, Tag... tag) {
-  const iovec piece{const_cast<void*>(buffer), bytes};
   Endpoint& ep = endpoint_of(fid);
-  return send(ep, kPortalOf<Tag...>, row(&piece, 1, target, label(tag...), ep.context()), ep.injecting());
+  return send_buffer<kPortalOf<Tag...>>(ep, {buffer, bytes, target, label(tag...).tag, 0, ep.context()},
+                                        ep.injecting());
 }
 
 template <class... Tag>
 ssize_t inject_data(fid_ep* fid, const void* buffer, std::size_t bytes, std::uint64_t data, fi_addr_t target,
                     Tag... tag) {
-  const iovec piece{const_cast<void*>(buffer), bytes};
   Endpoint& ep = endpoint_of(fid);
-  fi_msg_tagged msg = row(&piece, 1, target, label(tag...), ep.context());
-  msg.data = data;
-  return send(ep, kPortalOf<Tag...>, msg, ep.injecting() | FI_REMOTE_CQ_DATA);
+  return send_buffer<kPortalOf<Tag...>>(ep, {buffer, bytes, target, label(tag...).tag, data, ep.context()},
+                                        ep.injecting() | FI_REMOTE_CQ_DATA);
 }
 
 using Bits = std::uint64_t;
@@ -119,10 +107,10 @@ using Bits = std::uint64_t;
 
 fi_ops_msg message_calls = {
     .size = sizeof(fi_ops_msg),
-    .recv = receive_buffer<>,
+    .recv = receive_buffer,
     .recvv = receive_pieces<>,
     .recvmsg = receive_message<fi_msg>,
-    .send = send_buffer<>,
+    .send = send_one<>,
     .sendv = send_pieces<>,
     .sendmsg = send_message<fi_msg>,
     .inject = inject<>,
@@ -132,10 +120,10 @@ fi_ops_msg message_calls = {
 
 fi_ops_tagged tagged_calls = {
     .size = sizeof(fi_ops_tagged),
-    .recv = receive_buffer<Bits, Bits>,
+    .recv = receive_tagged_buffer,
     .recvv = receive_pieces<Bits, Bits>,
     .recvmsg = receive_message<fi_msg_tagged>,
-    .send = send_buffer<Bits>,
+    .send = send_one<Bits>,
     .sendv = send_pieces<Bits>,
     .sendmsg = send_message<fi_msg_tagged>,
     .inject = inject<Bits>,

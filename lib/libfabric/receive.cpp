@@ -14,18 +14,31 @@ WordKind receive_kind_of(const ReceiveCall& call) {
 }
 void* word_of(const ReceiveCall& call) { return make_word(receive_kind_of(call), call.msg.context); }
 
-/// On duty. @return false if the source is nobody
-[[gnu::always_inline]] inline bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* criteria) {
-  criteria->match_bits = call.msg.tag;
-  criteria->ignore_bits = call.msg.ignore;
-  criteria->any_nid = criteria->any_pid = true;
+/// On duty: whom the message is to come from. @return false if that is nobody; `source` nullptr: from anybody
+[[gnu::always_inline]] inline bool find_source(const Receive& rx, const ReceiveCall& call, const Address** source) {
+  *source = nullptr;
   if (!rx.directed || call.msg.addr == FI_ADDR_UNSPEC) return true;
   std::uint32_t context = 0;
   // A shared context has the vector of its endpoints, and may have none yet.
-  const Address* source = rx.av != nullptr ? rx.av->find(call.msg.addr, &context) : nullptr;
-  if (source == nullptr) return false;
-  criteria->match_id = portofu::endpoint_of(source->process(), source->number);
-  criteria->any_nid = criteria->any_pid = false;
+  if (rx.av != nullptr) *source = rx.av->find(call.msg.addr, &context);
+  return *source != nullptr;
+}
+
+/// @param source  as find_source says
+[[gnu::always_inline]] inline void write_criteria(const ReceiveCall& call, const Address* source,
+                                                  MatchCriteria& criteria) {
+  criteria.match_bits = call.msg.tag;
+  criteria.ignore_bits = call.msg.ignore;
+  criteria.any_nid = criteria.any_pid = source == nullptr;
+  criteria.match_id = {};
+  if (source != nullptr) criteria.match_id = portofu::endpoint_of(source->process(), source->number);
+}
+
+/// On duty. @return false if the source is nobody
+bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* criteria) {
+  const Address* source = nullptr;
+  if (!find_source(rx, call, &source)) return false;
+  write_criteria(call, source, *criteria);
   return true;
 }
 
@@ -69,21 +82,28 @@ std::uint32_t telling_of(const Receive& rx, const ReceiveCall& call) {
 /// @return as take_slot, or -FI_EINVAL: its source is nobody
 [[gnu::always_inline]] inline ssize_t make_entry(Interface& ni, const Receive& rx, const ReceiveCall& call,
                                                  ListEntry** made) {
-  MatchCriteria criteria;
-  if (!criteria_of(rx, call, &criteria)) return -FI_EINVAL;
+  const Address* source = nullptr;
+  if (!find_source(rx, call, &source)) return -FI_EINVAL;
   if (const ssize_t result = take_slot(ni, call.msg, made); result != 0) return result;
   ListEntry* const entry = *made;
-  entry->criteria = criteria;
-  const bool many = (call.flags & FI_MULTI_RECV) != 0;
-  const bool tells_inlet = rx.shared && call.deferral == nullptr;
-  const Handle ct_handle = counter_of(rx, call);
-  entry->ct_handle = entry->read_ct_handle = ct_handle;
+  write_criteria(call, source, entry->criteria);
   // What is fetched from it is fetched by atomics: nothing else that reads comes by a tag.
-  const std::uint32_t reads = call.portal == PortalUse::kTagged ? kEntryOpGet : 0;
-  entry->options = kEntryOpPut | reads | kEntryTakesData | kEntryEventLinkDisable |
-                   (many ? kEntryManageLocal : kEntryUseOnce | kEntryEventUnlinkDisable) | telling_of(rx, call) |
-                   (ct_handle != 0 || tells_inlet ? kEntryEventCtComm : 0);
-  if (many) entry->min_free = std::max<std::size_t>(rx.min_multi_recv, 1);
+  std::uint32_t options = kEntryOpPut | kEntryTakesData | kEntryEventLinkDisable;
+  if (call.portal == PortalUse::kTagged) options |= kEntryOpGet;
+  if ((call.flags & FI_MULTI_RECV) != 0) [[unlikely]] {
+    options |= kEntryManageLocal;
+    entry->min_free = std::max<std::size_t>(rx.min_multi_recv, 1);
+  } else {
+    options |= kEntryUseOnce | kEntryEventUnlinkDisable;
+  }
+  if ((call.flags & FI_COMPLETION) == 0) [[unlikely]]
+    options |= telling_of(rx, call);
+  if (rx.recv_cntr != nullptr || rx.shared || call.deferral != nullptr) [[unlikely]] {
+    const bool tells_inlet = rx.shared && call.deferral == nullptr;
+    entry->ct_handle = entry->read_ct_handle = counter_of(rx, call);
+    if (entry->ct_handle != 0 || tells_inlet) options |= kEntryEventCtComm;
+  }
+  entry->options = options;
   entry->user_ptr = word_of(call);
   entry->pt_index = portal_of(rx.number, call.portal);
   return 0;
@@ -317,21 +337,47 @@ ListEntry* find_receive(const Core& core, const Receive& rx, const void* context
   return (call.flags & FI_PEEK) != 0 ? peek(duty.core(), *ep.rx, call) : take_claimed(duty.core(), *ep.rx, call);
 }
 
-}  // namespace
-
-ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
-  return guarded([&]() -> ssize_t {
-    if (!ep.rx->enabled || (flags_of(receive_kind_of(call)) & ~ep.rx->access) != 0) return -FI_EOPBADSTATE;
+/// @see receive. Inlined where much of the call is known: nothing of it has to be written down then, as long as only a
+/// copy of it has an address.
+[[gnu::always_inline]] inline ssize_t receive_here(Endpoint& ep, const ReceiveCall& call) {
+  return guarded([&]() __attribute__((always_inline))->ssize_t {
     const Receive& rx = *ep.rx;
+    if (!rx.enabled || (flags_of(receive_kind_of(call)) & ~rx.access) != 0) return -FI_EOPBADSTATE;
+    if ((call.flags & (FI_PEEK | FI_CLAIM | FI_TRIGGER)) != 0 || call.deferral != nullptr) [[unlikely]] {
+      const ReceiveCall copy = call;
+      return receive_otherwise(ep, copy);
+    }
     Engine& engine = *ep.domain->engine;
-    if ((call.flags & (FI_PEEK | FI_CLAIM | FI_TRIGGER)) != 0 || call.deferral != nullptr) [[unlikely]]
-      return receive_otherwise(ep, call);
     const Engine::Duty duty(engine);
-    const bool is_told = duty.core().observers != nullptr;
-    const ssize_t result = is_told ? append_recorded(duty.core(), rx, call) : append(duty.core(), rx, call);
+    ssize_t result = 0;
+    if (duty.core().observers != nullptr) [[unlikely]] {
+      const ReceiveCall copy = call;
+      result = append_recorded(duty.core(), rx, copy);
+    } else {
+      result = append(duty.core(), rx, call);
+    }
     engine.settle_on_duty();
     return result;
   });
+}
+
+}  // namespace
+
+ssize_t receive(Endpoint& ep, const ReceiveCall& call) { return receive_here(ep, call); }
+
+ssize_t receive_buffer(fid_ep* fid, void* buffer, std::size_t bytes, void*, fi_addr_t source, void* context) {
+  Endpoint& ep = endpoint_of(fid);
+  const iovec piece{buffer, bytes};
+  return receive_here(
+      ep, {PortalUse::kMessage, {&piece, nullptr, 1, source, kNoTag, kIgnoresAll, context, 0}, ep.receiving()});
+}
+
+ssize_t receive_tagged_buffer(fid_ep* fid, void* buffer, std::size_t bytes, void*, fi_addr_t source, std::uint64_t tag,
+                              std::uint64_t ignore, void* context) {
+  Endpoint& ep = endpoint_of(fid);
+  const iovec piece{buffer, bytes};
+  return receive_here(
+      ep, {PortalUse::kTagged, {&piece, nullptr, 1, source, tag, ignore, context, 0}, ep.receiving() & ~kNotOfTags});
 }
 
 namespace {

@@ -82,7 +82,7 @@ bool is_plain(const TransmitCall& call, MdUse use) {
     *offset = call.piece_count == 1 ? reinterpret_cast<std::uintptr_t>(call.pieces->iov_base) : 0;
     if (is_plain(call, use)) return &whole;
   }
-  return describe_memory(ni, whole, call, offset);
+  return describe_memory(ni, whole, TransmitCall(call), offset);
 }
 
 /// On duty. @return what the descriptor sends from; nullptr if there is no memory descriptor left
@@ -120,7 +120,8 @@ bool has_room(Core& core, const Descriptor& d) {
 /// On duty: what leaves at once asks for no room.
 /// @param md  of `d`
 /// @return 0 | -FI_EAGAIN: too much waits, and the call may be refused
-ssize_t post(Engine& engine, Core& core, const TransmitCall& call, MemoryDescriptor& md, Descriptor& d) {
+[[gnu::always_inline]] inline ssize_t post(Engine& engine, Core& core, const TransmitCall& call, MemoryDescriptor& md,
+                                           Descriptor& d) {
   Interface& ni = interface_of(core);
   // Memory of its own is held, and freed, on the general way.
   const bool plain = (md.options & kMdOneShot) == 0 && !d.portals.fenced &&
@@ -202,7 +203,7 @@ bool copy_injected(TransmitCall& call, std::uint64_t length, std::vector<std::by
 }
 
 /// When a call may start; without counter: now.
-Trigger trigger_of(const Transmit& tx, const TransmitCall& call) {
+[[gnu::always_inline]] inline Trigger trigger_of(const Transmit& tx, const TransmitCall& call) {
   return call.deferral.trigger.counter != 0 ? call.deferral.trigger : trigger_of(*tx.domain, call.context, call.flags);
 }
 
@@ -240,7 +241,10 @@ Trigger trigger_of(const Transmit& tx, const TransmitCall& call) {
     ++tx.av->held_fences;
 }
 
-ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
+/// Inlined with what calls it, where much of the call is known: as long as only copies of it have an address, nothing
+/// of it has to be written down.
+[[gnu::always_inline]] inline ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx,
+                                                       const TransmitCall& call, Descriptor& d) {
   if (!name_target(tx, call, d)) return -FI_EINVAL;
   Trigger trigger = trigger_of(tx, call);
   Credit* credit = nullptr;  // Of a message that waits for nothing but its turn.
@@ -249,12 +253,12 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
       credit = &tx.av->credit_of(call.target);
       trigger = turn_of(core, *credit);
     } else if ((call.flags & FI_FENCE) != 0 || tx.av->held_fences != 0) [[unlikely]] {
-      trigger = turn_at_fence(core, tx, call);
+      trigger = turn_at_fence(core, tx, TransmitCall(call));
     }
     if (trigger.counter != 0) [[unlikely]] {
       if (!call.goes_on && !has_room(core, d)) return -FI_EAGAIN;
-      if (may_be_held(core, call, trigger)) {
-        hold_fence(tx, call);
+      if (may_be_held(core, TransmitCall(call), trigger)) {
+        hold_fence(tx, TransmitCall(call));
       } else if (call.goes_on) {
         trigger = {};  // Whatever is held came from another thread, while this call was on.
       } else {
@@ -263,7 +267,7 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
     }
   }
   if (trigger.counter != 0 && is_injected_later(call, d.type)) [[unlikely]]
-    return keep_transfer(core, tx, call, d, {});
+    return keep_transfer(core, tx, TransmitCall(call), d, {});
   MemoryDescriptor* const md = complete(core, tx, call, d);
   if (md == nullptr) {
     free_memory(interface_of(core), d);
@@ -317,10 +321,9 @@ namespace {
   return check_length(call, d.type, d.length);
 }
 
-}  // namespace
-
-ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
-  return guarded([&]() -> ssize_t {
+/// @see transmit
+[[gnu::always_inline]] inline ssize_t transmit_here(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
+  return guarded([&]() __attribute__((always_inline))->ssize_t {
     if (const ssize_t wrong = check(*ep.tx, call, d); wrong != 0) return wrong;
     Engine& engine = *ep.domain->engine;
     bool pauses = false;
@@ -331,12 +334,38 @@ ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
       result = transmit_on_duty(engine, duty.core(), *ep.tx, call, d);
       pauses = engine.take_pause_on_duty();
     }
-    if (result == -FI_EAGAIN) engine.step();
+    if (result == -FI_EAGAIN) [[unlikely]]
+      engine.step();
     if (pauses) [[unlikely]]
       engine.pause();
     return result;
   });
 }
+
+}  // namespace
+
+ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) { return transmit_here(ep, call, d); }
+
+template <PortalUse portal>
+ssize_t send_buffer(Endpoint& ep, const BufferMessage& message, std::uint64_t flags) {
+  Descriptor d;
+  d.length = message.bytes;
+  d.match_bits = message.tag;
+  d.hdr_data = message.data;
+  if ((flags & FI_REMOTE_CQ_DATA) != 0) d.flags |= kFlagTellsData;
+  const iovec piece{const_cast<void*>(message.buffer), message.bytes};
+  TransmitCall call;
+  call.word = portal == PortalUse::kTagged ? WordKind::kTaggedSend : WordKind::kSend;
+  call.portal = portal;
+  call.pieces = &piece;
+  call.piece_count = 1;
+  call.target = message.target;
+  call.context = message.context;
+  call.flags = flags;
+  return transmit_here(ep, call, d);
+}
+template ssize_t send_buffer<PortalUse::kMessage>(Endpoint&, const BufferMessage&, std::uint64_t);
+template ssize_t send_buffer<PortalUse::kTagged>(Endpoint&, const BufferMessage&, std::uint64_t);
 
 ssize_t transmit_compared(Endpoint& ep, const TransmitCall& call, Descriptor& d, std::span<const iovec> compared) {
   return guarded([&]() -> ssize_t {

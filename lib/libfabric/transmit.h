@@ -67,7 +67,22 @@ ssize_t check_length(const TransmitCall& call, PacketType type, std::uint64_t le
 /// @return 0 | -FI_EAGAIN: too much waits for room towards the target | -FI_EINVAL | -FI_EOPBADSTATE | -FI_ENOMEM
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& descriptor);
 
-/// The same of deferred work that compares. "Referenced data buffers are not read" before it starts (fi_trigger(3)).
+/// A message that lies in one buffer.
+struct BufferMessage {
+  const void* buffer;
+  std::size_t bytes;
+  fi_addr_t target;
+  std::uint64_t tag;
+  std::uint64_t data;
+  void* context;
+};
+
+/// Sends it, as `transmit` would: the short path of fi_send, fi_inject, and of those with a tag or data.
+/// @param flags  as in TransmitCall
+template <PortalUse portal>
+ssize_t send_buffer(Endpoint& ep, const BufferMessage& message, std::uint64_t flags);
+
+/// transmit, of deferred work that compares. "Referenced data buffers are not read" before it starts (fi_trigger(3)).
 /// @param compared  what goes into the operand of the descriptor then
 ssize_t transmit_compared(Endpoint& ep, const TransmitCall& call, Descriptor& descriptor,
                           std::span<const iovec> compared);
