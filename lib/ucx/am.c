@@ -321,7 +321,9 @@ void uct_utofu_am_arrived(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, char
     ucs_error("peer 0x%lx sent a message that is none", (unsigned long)peer->id);
     return;
   }
-  uct_utofu_peer_take_handled(peer, header->handled);
+  if (uct_utofu_is_asker(peer->its_asks, peer->incarnation)) { /* Otherwise it has another count of another sender. */
+    uct_utofu_peer_take_handled(peer, header->handled);
+  }
   uct_iface_invoke_am(&iface->super, header->id, header + 1, header->length, 0);
   peer->rx_handled++;
   if ((uint16_t)(peer->rx_handled - peer->rx_told) >= iface->config.slots / 2) {

@@ -181,6 +181,9 @@ unsigned uct_utofu_iface_progress(uct_iface_h tl_iface) {
       uct_utofu_forget_peers(iface);
     }
   }
+  if (ucs_unlikely(iface->bell_count > 0)) {
+    count += uct_utofu_ask_ringers(iface);
+  }
   if (ucs_unlikely(!ucs_list_is_empty(&iface->owing))) {
     count += uct_utofu_pay_debts(iface);
   }
@@ -255,6 +258,14 @@ static int alignment_makes_sense(const uct_iface_params_t* params) {
   return ucs_is_pow2(params->am_alignment);
 }
 
+/* Of two that begin soon one after the other, the upper bits differ, too: some words have room for those only. */
+static uint64_t new_incarnation(const uct_utofu_iface_t* iface) {
+  uint64_t mixed = ucs_generate_uuid((uintptr_t)iface);
+  mixed = (mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15ull;
+  mixed = (mixed ^ mixed >> 29) * 0xbf58476d1ce4e5b9ull;
+  return (mixed ^ mixed >> 32) | 1;
+}
+
 static UCS_CLASS_INIT_FUNC(uct_utofu_iface_t, uct_md_h md, uct_worker_h worker, const uct_iface_params_t* params,
                            const uct_iface_config_t* config) {
   UCT_CHECK_PARAM(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE,
@@ -274,7 +285,7 @@ static UCS_CLASS_INIT_FUNC(uct_utofu_iface_t, uct_md_h md, uct_worker_h worker, 
   self->md = ucs_derived_of(md, uct_utofu_md_t);
   self->wakeup.fd = -1;
   self->rare_time = ucs_time_from_sec(kRareSeconds);
-  self->incarnation = ucs_generate_uuid((uintptr_t)self);
+  self->incarnation = new_incarnation(self);
   ucs_status_t status = configure(self, ucs_derived_of(config, uct_utofu_iface_config_t));
   if (status != UCS_OK || (status = uct_utofu_md_take_vcq(self->md, &self->vcq_slot)) != UCS_OK) {
     return status;

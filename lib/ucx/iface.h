@@ -5,13 +5,17 @@
  * peer. An operation is something posted whose end a notice tells: of the TCQ, which gives its address back, or of the
  * MRQ, which gives its tag back as EDATA.
  *
- * How two interfaces meet (peer.c): the first active message to a peer waits in a buffer. Its sender rings: it puts
- * one byte at the doorbell whose number is that of its record for this peer. The notice tells the receiver the number,
- * by its address, and the sender's VCQ id, and with it the STADD of the sender's control memory, which has a chosen
- * STag. The receiver makes a ring and puts its STADD into the record, with who it is. From then on the sender fills
- * slots in turn, each by a put with a remote notice, whose address tells the receiver the slot. Slots come back as a
- * count of messages that were handled: in the header of each message of the other direction, and by a put into the
- * record when half of the slots are owed.
+ * How two interfaces meet (bell.c): the first active message to a peer waits in a buffer. Its sender notes in its
+ * record for this peer whom it asks, and rings: it puts one byte at the doorbell whose number is that of the record.
+ * The notice tells the receiver the number, by its address, and the sender's VCQ id, and with it the STADD of the
+ * sender's control memory, which has a chosen STag. The receiver reads what is asked, makes a ring, and puts its STADD
+ * into the record, with who it is and what it was asked. From then on the sender fills slots in turn, each by a put
+ * with a remote notice, whose address tells the receiver the slot. Slots come back as a count of messages that were
+ * handled: in the header of each message of the other direction, and by a put into the record when half of the slots
+ * are owed.
+ *
+ * A process that is killed leaves its VCQ id to another one, and bells, answers and counts of its time may still be
+ * under way. So each of them says, or can be asked, between whom it is (control.h).
  *
  * A sender that looks nowhere meanwhile does not see the ring. So its first message can be fetched (fetch.c): the
  * outbox of the record says in which buffer it waits, and for whom. A receiver to which it does not come looks there,
@@ -21,6 +25,7 @@
 #ifndef UCT_UTOFU_IFACE_H
 #define UCT_UTOFU_IFACE_H
 
+#include "control.h"
 #include "memory.h"
 
 #include <ucs/datastruct/khash.h>
@@ -37,6 +42,8 @@
 #define UCT_UTOFU_LEAST_STRIPE 16384ul           /* Bytes of one, of several TNIs. */
 #define UCT_UTOFU_CHUNK_RINGS 8u                 /* Rings of one registered piece of memory. */
 #define UCT_UTOFU_NO_INDEX UINT32_MAX
+/* What goes into the control memory of a peer wakes it, but nobody here waits for it. */
+#define UCT_UTOFU_CONTROL_FLAGS (UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_STRONG_ORDER)
 
 typedef struct uct_utofu_iface uct_utofu_iface_t;
 typedef struct uct_utofu_ep uct_utofu_ep_t;
@@ -53,46 +60,6 @@ typedef struct uct_utofu_iface_config {
   double bandwidth;
   double latency;
 } uct_utofu_iface_config_t;
-
-/* The address of an interface. */
-typedef struct uct_utofu_iface_addr {
-  utofu_vcq_id_t vcq_id;
-  uint64_t incarnation; /* Of the interface: VCQ ids are used again. */
-  uint32_t doorbells;
-  uint32_t slot_bytes;
-} UCS_S_PACKED uct_utofu_iface_addr_t;
-
-/* In the control memory of an interface, one for each of its peers, which writes it. */
-typedef struct uct_utofu_record {
-  utofu_stadd_t ring; /* At the peer, for us. */
-  uint64_t answer;    /* See uct_utofu_answer; 0: none yet. Ring and answer are written together. */
-  uint64_t handled;   /* Messages of ours, counted by its lower 16 bits. */
-  uint64_t alive;     /* Whoever wants to know whether we are there writes here. */
-  uint64_t outbox;    /* Of the first message; by atomics of both. See uct_utofu_outbox, and the following. */
-} uct_utofu_record_t;
-
-/* What is with the message of an outbox. Of one that waits: the number of its buffer, behind the others. */
-enum { UCT_UTOFU_OUTBOX_EMPTY, UCT_UTOFU_OUTBOX_TAKEN, UCT_UTOFU_OUTBOX_FETCHED, UCT_UTOFU_OUTBOX_FIRST };
-
-/* What an outbox that is not empty says: for which interface its message is, and what is with it. */
-static inline uint64_t uct_utofu_outbox(uint64_t incarnation, uint64_t what) {
-  return (incarnation & ~0xffffffull) | what;
-}
-static inline uint64_t uct_utofu_outbox_what(uint64_t outbox) { return outbox & 0xffffff; }
-
-/* What a peer answers to a ring: how many slots it has for us, 0 if it has no room, with the epoch of the ring, and who
- * it is, because a later interface with its VCQ id would have heard the ring, too. */
-static inline uint64_t uct_utofu_answer(uint64_t incarnation, uint8_t epoch, uint16_t slots) {
-  return (incarnation & ~0xffffffull) | (uint64_t)epoch << 16 | slots;
-}
-
-/* Before the payload of a message, in its slot. */
-typedef struct uct_utofu_am_header {
-  uint8_t id;
-  uint8_t zero;
-  uint16_t handled; /* Messages of the receiver that the sender has handled. */
-  uint32_t length;
-} uct_utofu_am_header_t;
 
 typedef enum {
   UCT_UTOFU_TX_NONE,
@@ -127,7 +94,7 @@ struct uct_utofu_peer {
   uint32_t index;        /* Of our record for it, and of its doorbell that we ring. */
   uint32_t doorbells;    /* How many it has; 0: not known. */
   uint32_t its_index;    /* Of its record for us; known once it has rung. */
-  uint8_t its_epoch;     /* Of its last ring. */
+  uint64_t its_asks;     /* What it asked for when it got its ring; 0: it has not rung. */
   uint8_t epoch;         /* 0 or 255 in turns: EDATA of what is sent without a tag, since all was forgotten last. */
   ucs_status_t failure;  /* UCS_OK, or why it cannot be reached any longer. */
   uct_utofu_tx_state_t tx;
@@ -165,7 +132,8 @@ typedef enum {
   UCT_UTOFU_OP_EARLY,   /* Its completion is called; a message that goes when the peer has made a ring. */
   UCT_UTOFU_OP_CONFIRM, /* Nobody waits but flushes; it shows that the peer is there. */
   UCT_UTOFU_OP_CHECK,   /* The same; the notice has who it is. */
-  UCT_UTOFU_OP_FETCH    /* A step of a fetch. */
+  UCT_UTOFU_OP_FETCH,   /* A step of a fetch. */
+  UCT_UTOFU_OP_BELL     /* Its notice has what is asked by who has rung; `length` is the index of the record. */
 } uct_utofu_op_kind_t;
 
 /* What strong order can keep in order, for fences. */
@@ -203,6 +171,12 @@ typedef struct uct_utofu_kept {
   struct utofu_mrq_notice notice;
   int rc;
 } uct_utofu_kept_t;
+
+/* A doorbell that has rung. */
+typedef struct uct_utofu_bell {
+  utofu_vcq_id_t vcq_id; /* Of who rang. */
+  uint32_t index;        /* Of its record for us. */
+} uct_utofu_bell_t;
 
 /* Who may touch the VCQ of an interface; see wakeup.c. */
 enum {
@@ -243,8 +217,11 @@ struct uct_utofu_iface {
   int parted;                     /* Some peer may be one that can be forgotten. */
   uct_utofu_chunk_t* chunks;
   unsigned chunk_count;
-  unsigned ring_count; /* In use, of all chunks. */
-  unsigned next_place; /* Where a free one is looked for first. */
+  unsigned ring_count;     /* In use, of all chunks. */
+  unsigned next_place;     /* Where a free one is looked for first. */
+  uct_utofu_bell_t* bells; /* What they ask for is still to be read. */
+  unsigned bell_count, bell_room;
+  uint16_t rings; /* How often this interface has rung. */
 
   uct_utofu_op_t* ops;
   uct_utofu_op_t* free_ops;
@@ -430,9 +407,6 @@ void uct_utofu_forget_peers(uct_utofu_iface_t* iface);
 /* Makes a peer the interface that an address names, which may be a later one with the VCQ id of an earlier one. */
 void uct_utofu_peer_meet(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_iface_addr_t* addr);
 
-/* Rings at the peer. @return of uTofu */
-int uct_utofu_ring(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer);
-
 /* Notes a debt, which is paid at once if there is room. */
 void uct_utofu_peer_owe(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, unsigned what);
 /* @return to how many peers nothing is owed any more */
@@ -462,9 +436,12 @@ static inline uct_utofu_record_t* uct_utofu_record_of(const uct_utofu_iface_t* i
   return (uct_utofu_record_t*)iface->control + peer->index;
 }
 
-/* Where the peer has a field of its record for us. */
+/* Where the peer has a field of a record, and of that for us. */
+static inline utofu_stadd_t uct_utofu_any_record_at(const uct_utofu_peer_t* peer, size_t index, size_t field) {
+  return peer->control + index * sizeof(uct_utofu_record_t) + field;
+}
 static inline utofu_stadd_t uct_utofu_record_at(const uct_utofu_peer_t* peer, size_t field) {
-  return peer->control + peer->its_index * sizeof(uct_utofu_record_t) + field;
+  return uct_utofu_any_record_at(peer, peer->its_index, field);
 }
 
 /* Whether an endpoint wants to know if its peer is there: it has sent something that nothing confirms, or waits for the
@@ -501,6 +478,33 @@ static inline int uct_utofu_peer_has_room(const uct_utofu_iface_t* iface, const 
   }
   return peer->tx == UCT_UTOFU_TX_NONE && iface->free_buffer_count > ucs_div_round_up(iface->config.buffers, 2);
 }
+
+/* ---- bell.c ---- */
+
+static inline size_t uct_utofu_ring_bytes(const uct_utofu_iface_t* iface) {
+  return iface->config.slots * iface->config.slot_bytes;
+}
+
+/* Gives back the slots that were made for a peer. */
+void uct_utofu_give_ring(uct_utofu_iface_t* iface, const char* ring);
+
+/* Rings at the peer. @return of uTofu */
+int uct_utofu_ring(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer);
+
+/* A doorbell has rung. */
+void uct_utofu_bell_rung(uct_utofu_iface_t* iface, uct_utofu_bell_t bell);
+
+/* Reads what is asked for, for as many bells as there is room. @return for how many */
+unsigned uct_utofu_ask_ringers(uct_utofu_iface_t* iface);
+
+/* It was read. */
+void uct_utofu_asked(uct_utofu_iface_t* iface, uct_utofu_op_t* op, uint64_t asks);
+
+/* Puts the answer into the record of who has rung. @return of uTofu */
+int uct_utofu_answer(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer);
+
+/* The peer has answered, if it was asked by this very interface. */
+void uct_utofu_answered(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_record_t* record);
 
 /* ---- ep.c ---- */
 

@@ -141,6 +141,10 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
     uct_utofu_fetched(iface, op, value);
     return;
   }
+  if (ucs_unlikely(op->kind == UCT_UTOFU_OP_BELL)) {
+    uct_utofu_asked(iface, op, value);
+    return;
+  }
   const int is_news = op->epoch == op->peer->epoch; /* Otherwise its peer is another one by now, or tried again. */
   if (op->status == UCS_OK) {
     take_result(op, value);

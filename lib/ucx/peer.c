@@ -1,12 +1,7 @@
-/* Peers: how interfaces meet, their rings, and what they owe each other (see iface.h). */
+/* Peers: who they are, what they owe each other, and when they are gone (see iface.h). */
 #include "iface.h"
 
 #include <ucs/sys/sys.h>
-
-/* What goes into the control memory of a peer wakes it, but nobody here waits for it. */
-static const unsigned long kControlFlags = UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_STRONG_ORDER;
-
-static size_t ring_bytes(const uct_utofu_iface_t* iface) { return iface->config.slots * iface->config.slot_bytes; }
 
 /* Of the control memory of an interface with so many records and doorbells. */
 static size_t incarnation_offset(size_t doorbells) {
@@ -42,6 +37,7 @@ void uct_utofu_peers_cleanup(uct_utofu_iface_t* iface) {
     ucs_free(iface->chunks[i].memory);
   }
   ucs_free(iface->chunks);
+  ucs_free(iface->bells);
   if (iface->control != NULL && iface->control_stadd != UCT_UTOFU_NO_STADD) {
     utofu_dereg_mem(iface->vcq, iface->control_stadd, 0);
   }
@@ -128,85 +124,11 @@ void uct_utofu_peer_meet(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const
   peer->doorbells = addr->doorbells;
 }
 
-static ucs_status_t add_chunk(uct_utofu_iface_t* iface) {
-  const size_t bytes = UCT_UTOFU_CHUNK_RINGS * ring_bytes(iface);
-  uct_utofu_chunk_t* const chunks =
-      ucs_realloc(iface->chunks, (iface->chunk_count + 1) * sizeof *chunks, "utofu ring table");
-  if (chunks == NULL) {
-    return UCS_ERR_NO_MEMORY;
-  }
-  iface->chunks = chunks;
-  uct_utofu_chunk_t* const chunk = &chunks[iface->chunk_count];
-  memset(chunk, 0, sizeof *chunk);
-  if (ucs_posix_memalign((void**)&chunk->memory, ucs_get_page_size(), bytes, "utofu rings") != 0) {
-    return UCS_ERR_NO_MEMORY;
-  }
-  if (utofu_reg_mem(iface->vcq, chunk->memory, bytes, 0, &chunk->stadd) != UTOFU_SUCCESS) {
-    ucs_free(chunk->memory);
-    return UCS_ERR_NO_MEMORY;
-  }
-  iface->chunk_count++;
-  return UCS_OK;
-}
-
-/* Places that were given back last come last: what a process that is gone has put there may still arrive.
- * @return a chunk with room for a ring, at *place_p; NULL: no memory */
-static uct_utofu_chunk_t* find_place(uct_utofu_iface_t* iface, unsigned* place_p) {
-  if (iface->ring_count == iface->chunk_count * UCT_UTOFU_CHUNK_RINGS && add_chunk(iface) != UCS_OK) {
-    return NULL;
-  }
-  for (;;) {
-    const unsigned next = iface->next_place++ % (iface->chunk_count * UCT_UTOFU_CHUNK_RINGS);
-    uct_utofu_chunk_t* const chunk = &iface->chunks[next / UCT_UTOFU_CHUNK_RINGS];
-    *place_p = next % UCT_UTOFU_CHUNK_RINGS;
-    if (chunk->owners[*place_p] == NULL) {
-      return chunk;
-    }
-  }
-}
-
-static ucs_status_t make_ring(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
-  unsigned place;
-  uct_utofu_chunk_t* const chunk = find_place(iface, &place);
-  if (chunk == NULL) {
-    return UCS_ERR_NO_MEMORY;
-  }
-  chunk->owners[place] = peer;
-  peer->rx_ring = chunk->memory + place * ring_bytes(iface);
-  peer->rx_stadd = chunk->stadd + place * ring_bytes(iface);
-  iface->ring_count++;
-  return UCS_OK;
-}
-
-static void give_ring(uct_utofu_iface_t* iface, const char* ring) {
-  for (unsigned i = 0; i < iface->chunk_count; i++) {
-    const size_t offset = (size_t)(ring - iface->chunks[i].memory);
-    if (offset < UCT_UTOFU_CHUNK_RINGS * ring_bytes(iface)) {
-      iface->chunks[i].owners[offset / ring_bytes(iface)] = NULL;
-      iface->ring_count--;
-    }
-  }
-}
-
-int uct_utofu_ring(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
-  iface->talks = 1;
-  const utofu_stadd_t doorbell = peer->control + peer->doorbells * sizeof(uct_utofu_record_t) + peer->index;
-  return utofu_put_piggyback8(iface->vcq, peer->route, 0, doorbell, 1, peer->epoch, kControlFlags, NULL);
-}
-
-static int answer(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
-  const unsigned slots = peer->rx_ring == NULL ? 0 : iface->config.slots;
-  uct_utofu_record_t record = {.ring = peer->rx_stadd,
-                               .answer = uct_utofu_answer(iface->incarnation, peer->its_epoch, slots)};
-  return utofu_put_piggyback(iface->vcq, peer->route, &record, uct_utofu_record_at(peer, 0),
-                             offsetof(uct_utofu_record_t, handled), peer->epoch, kControlFlags, NULL);
-}
-
 static int tell_count(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   const uint16_t handled = peer->rx_handled;
-  const int rc = utofu_put_piggyback8(iface->vcq, peer->route, handled,
+  const int rc = utofu_put_piggyback8(iface->vcq, peer->route, uct_utofu_count_of(peer->its_asks, handled),
                                       uct_utofu_record_at(peer, offsetof(uct_utofu_record_t, handled)),
-                                      sizeof(uint64_t), peer->epoch, kControlFlags, NULL);
+                                      sizeof(uint64_t), peer->epoch, UCT_UTOFU_CONTROL_FLAGS, NULL);
   if (rc == UTOFU_SUCCESS) {
     peer->rx_told = handled;
   }
@@ -221,7 +143,7 @@ static int pay(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
     peer->owes &= rc == UTOFU_ERR_BUSY ? ~0 : ~UCT_UTOFU_OWES_RING;
   }
   if (rc != UTOFU_ERR_BUSY && (peer->owes & UCT_UTOFU_OWES_ANSWER)) {
-    rc = answer(iface, peer);
+    rc = uct_utofu_answer(iface, peer);
     peer->owes &= rc == UTOFU_ERR_BUSY ? ~0 : ~UCT_UTOFU_OWES_ANSWER;
   }
   if (rc != UTOFU_ERR_BUSY && (peer->owes & UCT_UTOFU_OWES_COUNT)) {
@@ -271,48 +193,6 @@ unsigned uct_utofu_pay_debts(uct_utofu_iface_t* iface) {
   return count;
 }
 
-/* A second ring of the same VCQ is that of a later interface: what the earlier one had not sent will never come. What
- * it has sent may come after this, so the later one gets another ring of slots. */
-static void bell_rung(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice, uint32_t its_index) {
-  uct_utofu_peer_t* const peer = uct_utofu_peer_get(iface, notice->vcq_id);
-  if (peer == NULL) {
-    return;
-  }
-  const char* const earlier = peer->rx_ring;
-  if (peer->index != UCT_UTOFU_NO_INDEX && make_ring(iface, peer) != UCS_OK) {
-    ucs_error("no memory for messages of one more peer");
-  } else if (earlier != NULL) {
-    give_ring(iface, earlier);
-  }
-  iface->talks = 1;
-  peer->its_index = its_index;
-  peer->its_epoch = (uint8_t)notice->edata;
-  peer->rx_handled = peer->rx_told = 0;
-  uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_ANSWER);
-  if (peer->rx_ring != NULL) { /* Otherwise it is refused. */
-    uct_utofu_fetch_later(iface, peer);
-  }
-}
-
-static void answered(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_record_t* record) {
-  const uint16_t slots = (uint16_t)record->answer;
-  if ((uint8_t)(record->answer >> 16) != peer->epoch) {
-    return; /* To an earlier ring. */
-  }
-  if (record->answer != uct_utofu_answer(peer->incarnation, peer->epoch, slots)) {
-    uct_utofu_peer_failed(iface, peer, UCS_ERR_CONNECTION_RESET); /* A later interface has heard the ring. */
-    return;
-  }
-  peer->tx_ring = record->ring;
-  peer->tx_slots = slots;
-  peer->tx = slots == 0 ? UCT_UTOFU_TX_REFUSED : UCT_UTOFU_TX_READY;
-  if (peer->tx == UCT_UTOFU_TX_REFUSED) {
-    uct_utofu_peer_failed(iface, peer, UCS_ERR_EXCEEDS_LIMIT); /* Not one that says: later. */
-  } else if (peer->early != NULL) {
-    uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_EARLY);
-  }
-}
-
 static void record_written(uct_utofu_iface_t* iface, size_t end) {
   const size_t index = (end - 1) / sizeof(uct_utofu_record_t);
   const uct_utofu_record_t* const record = (const uct_utofu_record_t*)iface->control + index;
@@ -324,18 +204,18 @@ static void record_written(uct_utofu_iface_t* iface, size_t end) {
     uct_utofu_outbox_written(iface, peer);
     return;
   }
-  if (record->answer == 0) {
-    return; /* It was written for an earlier interface on this VCQ. */
-  }
   if (end - index * sizeof *record == offsetof(uct_utofu_record_t, alive)) {
-    uct_utofu_peer_take_handled(peer, (uint16_t)record->handled);
+    const uint64_t handled = record->handled;
+    if (uct_utofu_count_of(record->asks, (uint16_t)handled) == handled) {
+      uct_utofu_peer_take_handled(peer, (uint16_t)handled);
+    }
   } else if (peer->tx == UCT_UTOFU_TX_RINGING) {
-    answered(iface, peer, record);
+    uct_utofu_answered(iface, peer, record);
   }
 }
 
 void uct_utofu_put_arrived(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice) {
-  const size_t ring = ring_bytes(iface), records = iface->config.max_peers * sizeof(uct_utofu_record_t);
+  const size_t ring = uct_utofu_ring_bytes(iface), records = iface->config.max_peers * sizeof(uct_utofu_record_t);
   /* Of an atomic it says where that begins (guide 3.7.6). */
   const utofu_stadd_t end_stadd =
       notice->rmt_stadd + (notice->notice_type == UTOFU_MRQ_TYPE_RMT_ARMW ? sizeof(uint64_t) : 0);
@@ -352,7 +232,7 @@ void uct_utofu_put_arrived(uct_utofu_iface_t* iface, const struct utofu_mrq_noti
   if (end - 1 < records) {
     record_written(iface, end);
   } else if (end - 1 < iface->control_bytes) {
-    bell_rung(iface, notice, (uint32_t)(end - 1 - records));
+    uct_utofu_bell_rung(iface, (uct_utofu_bell_t){.vcq_id = notice->vcq_id, .index = (uint32_t)(end - 1 - records)});
   } else {
     ucs_debug("a put to STADD 0x%lx is for nobody", (unsigned long)end_stadd);
   }
@@ -464,7 +344,7 @@ static void forget_peer(uct_utofu_iface_t* iface, khiter_t place) {
   uct_utofu_peer_t* const peer = kh_val(&iface->peers, place);
   kh_del(uct_utofu_peers, &iface->peers, place);
   if (peer->rx_ring != NULL) {
-    give_ring(iface, peer->rx_ring);
+    uct_utofu_give_ring(iface, peer->rx_ring);
   }
   if (peer->index != UCT_UTOFU_NO_INDEX) {
     memset(uct_utofu_record_of(iface, peer), 0, sizeof(uct_utofu_record_t));

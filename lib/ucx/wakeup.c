@@ -237,7 +237,8 @@ ucs_status_t uct_utofu_event_arm(uct_iface_h tl_iface, unsigned events) {
   uct_utofu_take_back(iface);
   while (read(fd, &dropped, sizeof dropped) < 0 && errno == EINTR) {
   }
-  if (iface->busy || owes_something(iface) || uct_utofu_ep_could_dispatch(iface) || has_something(iface)) {
+  if (iface->busy || iface->bell_count > 0 || owes_something(iface) || uct_utofu_ep_could_dispatch(iface) ||
+      has_something(iface)) {
     if (iface->super.progress_flags != 0) {
       return UCS_ERR_BUSY;
     }

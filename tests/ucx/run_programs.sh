@@ -190,6 +190,8 @@ PORTOFU_DIRECT=0 uct_killed_check
 - uct_strangers_check replaced
 - uct_strangers_check restarted
 - uct_strangers_check returned
+- uct_strangers_check inherited
+PORTOFU_SHUFFLE=1 uct_strangers_check inherited
 - uct_strangers_check silent
 - uct_strangers_check mistaken
 PORTOFU_SHUFFLE=1 uct_strangers_check mistaken

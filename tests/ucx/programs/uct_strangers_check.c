@@ -7,6 +7,7 @@
 //             hears of it, and the next one takes nothing
 //   restarted so does who asks, and who waits for room there
 //   returned an interface to which nothing could be sent has a successor, which sends
+//   inherited  an interface rings, and its process ends; what is answered is not for the next one that has its VCQ
 //   silent   the first message arrives though its sender does nothing more; or it cancels it, and sends others
 //   mistaken  a receiver is taken for dead while it fetches the first message: what is sent then it takes, too, and
 //             nothing that is for others
@@ -248,6 +249,56 @@ static void run_returned(void) {
   }
 }
 
+// ---- inherited ----
+
+// Each has a domain of its own, as another process has, so that nothing is known of the earlier one on the VCQ.
+static entity_t* make_elsewhere(uct_md_h* own_md) {
+  const uct_md_h here = md;
+  open_component("tni0");
+  entity_t* const self = make_entity();
+  close_memory(self);
+  self->memory = NULL;
+  *own_md = md;
+  md = here;
+  return self;
+}
+
+static void end_elsewhere(entity_t* self, uct_md_h own_md) {
+  close_iface(self);
+  uct_md_close(own_md);
+}
+
+// The bell of the earlier one is heard when the next one has the VCQ, at any time of what that does: before it rings,
+// then before it looks for an answer, and behind.
+static void run_inherited(void) {
+  enum { kMessages = 40 };
+  for (unsigned round = 0; round < 12; round++) {
+    uct_md_h first_md, next_md;
+    entity_t *const to = make_entity(), *const first = make_elsewhere(&first_md);
+    UCX_OK(send_bcopy(add_ep(first, to), 1000000, 64));
+    end_elsewhere(first, first_md);
+    entity_t* const next = make_elsewhere(&next_md);
+    CHECK(memcmp(first->address, next->address, sizeof(uint64_t)) == 0, "it has another VCQ");
+    const uct_ep_h ep = add_ep(next, to);
+    look(to, round / 4);
+    UCX_OK(send_bcopy(ep, 1, 64));
+    for (unsigned i = 0; i < 4; i++) {
+      look(round & 1 << i % 2 ? next : to, 1);
+    }
+    for (uint64_t i = 2; i <= kMessages; i++) {
+      UCX_OK(TRY(send_bcopy(ep, i, 64)));
+    }
+    flush_ep(ep);
+    UNTIL(to->taken == kMessages);
+    CHECK(to->sum == kMessages * (kMessages + 1) / 2, "messages of %lu arrive", (unsigned long)to->sum);
+    CHECK(next->errors == 0 && to->errors == 0, "%u and %u errors", next->errors, to->errors);
+    end_elsewhere(next, next_md);
+    close_iface(to);
+    close_memory(to);
+    entity_count = 0;
+  }
+}
+
 // ---- silent ----
 
 static ucs_status_t send_kind(entity_t* from, uct_ep_h ep, unsigned kind, uint64_t seed, done_t* done) {
@@ -450,8 +501,9 @@ static void run_parted(void) {
 
 int main(int argc, char** argv) {
   static const test_case_t cases[] = {
-      {"counts", run_counts},     {"late", run_late},           {"answered", run_answered}, {"closed", run_closed},
-      {"replaced", run_replaced}, {"restarted", run_restarted}, {"returned", run_returned}, {"silent", run_silent},
+      {"counts", run_counts},     {"late", run_late},           {"answered", run_answered},
+      {"closed", run_closed},     {"replaced", run_replaced},   {"restarted", run_restarted},
+      {"returned", run_returned}, {"inherited", run_inherited}, {"silent", run_silent},
       {"mistaken", run_mistaken}, {"refused", run_refused},     {"parted", run_parted}};
   setenv("UCX_UTOFU_SLOTS", "16", 1);
   return run_case("uct_strangers_check", cases, sizeof cases / sizeof cases[0], argc > 1 ? argv[1] : NULL);
