@@ -6,7 +6,7 @@
 # Suites in the order of `./run test`; the parts of dev can be named alone: unit, simulation, process, conformance. So
 # can quick, which is not among them: it has nothing that dev has not.
 all_suites=(dev fabric asan tsan fuzz utofu ofi ucx mpi hosts mpich)
-# Groups of the suite mpich; see tests/mpi/run_mpich_suite.sh. `./run soak` has one more.
+# Groups of the suite mpich; see tests/mpi/run_mpich_suite.sh. `./run soak` has two more.
 mpich_groups=(pt2pt coll coll-portals4 comm rma-osc rma-osc-mapped btl)
 # Groups over the libfabric provider with Debian's Open MPI.
 ofi_groups=(pt2pt coll comm rma-rdma rma-pt2pt)

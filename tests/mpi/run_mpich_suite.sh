@@ -26,8 +26,7 @@ source "$here/launch.sh"
 
 # In the order in which they are built: the first two are libraries.
 suite_directories=(dtpools util pt2pt coll rma comm datatype)
-# Of a program: sendflood takes 20 s on two cores, and 84 s beside other work; strided_acc_onelock takes a minute over
-# osc/rdma.
+# Of a program: strided_acc_onelock takes a minute over osc/rdma.
 time_limit_s=120
 mpi=''           # portals4, ofi, mpich or ucx: whose groups these are.
 mpi_key=''       # What the binaries of the suite depend on.
@@ -46,6 +45,7 @@ groups=()
 describe_group() {
   case $mpi/$1 in
     portals4/pt2pt) printf 'pt2pt pt2pt portals4\n' ;;
+    portals4/pt2pt-long) printf 'pt2pt_long pt2pt portals4\n' ;;
     portals4/coll) printf 'coll coll portals4-tuned\n' ;;
     portals4/comm) printf 'comm comm portals4-coll\n' ;;
     portals4/coll-portals4) printf 'coll coll portals4-coll\n' ;;
@@ -54,12 +54,14 @@ describe_group() {
     portals4/rma-osc-long) printf 'rma_long rma portals4-osc\n' ;;
     portals4/btl) printf 'btl pt2pt portals4-btl\n' ;;
     ofi/pt2pt) printf 'pt2pt pt2pt ofi 3\n' ;;
+    ofi/pt2pt-long) printf 'pt2pt_long pt2pt ofi\n' ;;
     ofi/coll) printf 'coll coll ofi 3\n' ;;
     ofi/comm) printf 'comm comm ofi 3\n' ;;
     ofi/rma-rdma) printf 'rma rma ofi-rdma 7\n' ;;
     ofi/rma-pt2pt) printf 'rma rma ofi-pt2pt 7\n' ;;
     ucx/pt2pt | ucx/coll | ucx/comm | ucx/rma) printf '%s %s ucx 7\n' "$1" "$1" ;;
     mpich/pt2pt | mpich/coll | mpich/comm | mpich/rma) printf '%s %s mpich\n' "$1" "$1" ;;
+    ucx/pt2pt-long | mpich/pt2pt-long) printf 'pt2pt_long pt2pt %s\n' "$mpi" ;;
     mpich/rma-long) printf 'rma_long rma mpich\n' ;;
     *) usage_error "run_mpich_suite.sh: no such group: $1" ;;
   esac
