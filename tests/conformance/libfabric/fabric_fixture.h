@@ -109,6 +109,16 @@ struct Completion : fi_cq_err_entry {
   fi_addr_t source = FI_ADDR_NOTAVAIL;
 };
 
+/// Puts an endpoint of this process into an address vector.
+inline fi_addr_t insert_endpoint(fid_av* av, fid_ep* ep) {
+  std::array<std::byte, 64> name;
+  std::size_t bytes = name.size();
+  EXPECT_EQ(fi_getname(&ep->fid, name.data(), &bytes), 0);
+  fi_addr_t address = FI_ADDR_NOTAVAIL;
+  EXPECT_EQ(fi_av_insert(av, name.data(), 1, &address, 0, nullptr), 1);
+  return address;
+}
+
 inline constexpr auto kPatience = std::chrono::seconds(20);
 
 /// An endpoint with all that it needs.
@@ -148,14 +158,7 @@ struct Node {
     *this = {};
   }
 
-  fi_addr_t insert(const Node& other) const {
-    std::array<std::byte, 64> name;
-    std::size_t bytes = name.size();
-    EXPECT_EQ(fi_getname(&other.ep->fid, name.data(), &bytes), 0);
-    fi_addr_t address = FI_ADDR_NOTAVAIL;
-    EXPECT_EQ(fi_av_insert(av, name.data(), 1, &address, 0, nullptr), 1);
-    return address;
-  }
+  fi_addr_t insert(const Node& other) const { return insert_endpoint(av, other.ep); }
 
   /// Waits for the next completion; `err` is 0, or what went wrong.
   Completion next() const {

@@ -211,14 +211,7 @@ struct Side {
     }
     EXPECT_EQ(fi_close(&av->fid), 0);
   }
-  fi_addr_t insert(const Side& other) const {
-    std::array<std::byte, 64> name;
-    std::size_t bytes = name.size();
-    EXPECT_EQ(fi_getname(&other.ep->fid, name.data(), &bytes), 0);
-    fi_addr_t address = FI_ADDR_NOTAVAIL;
-    EXPECT_EQ(fi_av_insert(av, name.data(), 1, &address, 0, nullptr), 1);
-    return address;
-  }
+  fi_addr_t insert(const Side& other) const { return insert_endpoint(av, other.ep); }
   /// One operation that was started here has ended. @param is_told  of a call that injects only counters are
   void expect_end(std::uint64_t flags, const void* context, bool is_told) {
     if (told != Told::kCounter && is_told) {
