@@ -11,6 +11,8 @@ using namespace conformance;
 
 namespace {
 
+constexpr ptl_time_t kPatienceMs = 20'000;
+
 /// A word that everybody may change by Portals, too.
 struct PortalsSide {
   PortalsSide(void* memory, std::size_t bytes) {
@@ -44,7 +46,7 @@ struct PortalsSide {
     EXPECT_EQ(PtlFetchAtomic(md, 8, md, 0, 8, target, 3, 0, 0, nullptr, 0, PTL_SUM, PTL_UINT64_T), PTL_OK);
     ptl_event_t event{};
     unsigned int which = 0;
-    EXPECT_EQ(PtlEQPoll(&eq, 1, kTofuPatienceMs, &event, &which), PTL_OK);
+    EXPECT_EQ(PtlEQPoll(&eq, 1, kPatienceMs, &event, &which), PTL_OK);
     EXPECT_EQ(event.type, PTL_EVENT_REPLY);
     return operands[1];
   }
@@ -152,7 +154,7 @@ UTOFU_TEST(2, BothApis, Section2_2_3__one_api_tells_what_the_other_has_written) 
       ASSERT_EQ(PtlPut(portals.md, 0, 8, PTL_ACK_REQ, ids[1], 3, 0, 24, nullptr, 0), PTL_OK);
       ptl_event_t event{};
       unsigned int which = 0;
-      ASSERT_EQ(PtlEQPoll(&portals.eq, 1, kTofuPatienceMs, &event, &which), PTL_OK);
+      ASSERT_EQ(PtlEQPoll(&portals.eq, 1, kPatienceMs, &event, &which), PTL_OK);
       ASSERT_EQ(event.type, PTL_EVENT_ACK);
       ASSERT_EQ(utofu_put_piggyback8(ring.vcq, ring.next.vcq_id, round, ring.next.stadd + 32, 8, 0,
                                      UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, nullptr),
@@ -160,7 +162,7 @@ UTOFU_TEST(2, BothApis, Section2_2_3__one_api_tells_what_the_other_has_written) 
     } else {
       ptl_ct_event_t count{};
       unsigned int which = 0;
-      ASSERT_EQ(PtlCTPoll(&ct, &round, 1, kTofuPatienceMs, &count, &which), PTL_OK);
+      ASSERT_EQ(PtlCTPoll(&ct, &round, 1, kPatienceMs, &count, &which), PTL_OK);
       EXPECT_EQ(std::atomic_ref(words[1]).load(), round);
       ASSERT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
       EXPECT_EQ(std::atomic_ref(words[3]).load(), round);
