@@ -97,6 +97,7 @@ NOT_RUN = {
     "ptl_top": "wants a terminal; tests/process has one for it",
     "ptl_trace": "is a name",
     "ptl_sim": "is a name",
+    "ptl_trace --report": "is a name; a whole command stands in lib/tracing.md",
     "ptl_trace --last": "wants a process that records its steps; tests/process has some",
     "ptl_trace --merge DIRECTORY": "wants files of other machines; tests/process has some of this one",
     "build/release/bin/compare_apis": "takes a minute, and is a test of the release preset's benchmarks",
