@@ -137,6 +137,10 @@ std::string match_bits_name(const InterfacePicture& ni, std::uint32_t pt_index, 
   return portal_use(pt_index) == PortalUse::kMemory ? "key " + hex_text(bits) : "";
 }
 
+std::string ignore_text(const MatchCriteria& criteria) {
+  return criteria.ignore_bits != 0 ? ", ignore " + hex_text(criteria.ignore_bits) : "";
+}
+
 const char* posted_name(const InterfacePicture& ni, std::uint32_t pt_index) {
   if (!ni.is_fabric()) return "entry";
   return portal_use(pt_index) == PortalUse::kMemory ? "region" : "receive";

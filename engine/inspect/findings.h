@@ -76,6 +76,8 @@ std::string event_queue_name(Handle handle);
 std::string portal_name(const InterfacePicture& ni, std::uint32_t pt_index);
 /// "bits 0x10", "tag 0x10", "key 0x10"; empty: they say nothing there.
 std::string match_bits_name(const InterfacePicture& ni, std::uint32_t pt_index, std::uint64_t bits);
+/// ", ignore 0xf"; empty: all bits have to match.
+std::string ignore_text(const MatchCriteria& criteria);
 /// "entry"; of libfabric "receive", "region": what is posted there.
 const char* posted_name(const InterfacePicture& ni, std::uint32_t pt_index);
 std::string vcq_name(std::uint64_t id);

@@ -96,9 +96,9 @@ std::string interface_text(const ProcessPicture& process, const InterfacePicture
   return " of the " + kind_text(ni);
 }
 
-/// ", ignore 0xf", if some bits are ignored.
-std::string ignore_text(const MatchCriteria& criteria) {
-  return criteria.ignore_bits != 0 ? ", ignore " + hex_text(criteria.ignore_bits) : "";
+/// "an entry", "a receive".
+std::string a_posted(const InterfacePicture& ni, std::uint32_t pt_index) {
+  return std::string(ni.is_fabric() ? "a " : "an ") + posted_name(ni, pt_index);
 }
 
 /// " has room for 4 bytes and does not truncate (PTL_ME_NO_TRUNCATE), and the message has 8".
@@ -118,8 +118,7 @@ std::string nearest_text(const JobView& job, const InterfacePicture& ni, std::ui
   const std::string posted = posted_name(ni, pt_index);
   if (nearest.entry == nullptr) return "; no " + posted + " is posted there";
   if (nearest.portal->pt_index != pt_index)
-    return (ni.is_fabric() ? "; a " : "; an ") + posted + " that it matches is posted at " +
-           portal_name(ni, nearest.portal->pt_index);
+    return "; " + a_posted(ni, pt_index) + " that it matches is posted at " + portal_name(ni, nearest.portal->pt_index);
   const MatchCriteria& criteria = nearest.entry->criteria;
   const std::string what = nearest.is_search ? "; the search there" : "; the nearest " + posted;
   std::string text;
@@ -134,7 +133,7 @@ std::string nearest_text(const JobView& job, const InterfacePicture& ni, std::ui
     text += text.empty() ? what : " and";
     text += room_text(ni, nearest);
   }
-  return text.empty() ? (ni.is_fabric() ? "; a " : "; an ") + posted + " that it matches is posted there now" : text;
+  return text.empty() ? "; " + a_posted(ni, pt_index) + " that it matches is posted there now" : text;
 }
 
 /// What came nearest to a header that waits: what the program searches for, if it searches there, else an entry.
@@ -226,9 +225,9 @@ void find_search(const JobView& job, const ProcessPicture& process, const Interf
   };
   const auto taker = std::ranges::find_if(portal.priority.items, takes_such);
   if (taker != portal.priority.items.end())
-    finding.sentence += std::string("; ") + (ni.is_fabric() ? "a " : "an ") + posted_name(ni, portal.pt_index) +
-                        " is posted there that takes such messages (bits " + hex_text(taker->criteria.match_bits) +
-                        ", ignore " + hex_text(taker->criteria.ignore_bits) + ")";
+    finding.sentence += "; " + a_posted(ni, portal.pt_index) + " is posted there that takes such messages (bits " +
+                        hex_text(taker->criteria.match_bits) + ", ignore " + hex_text(taker->criteria.ignore_bits) +
+                        ")";
   findings->push_back(std::move(finding));
 }
 

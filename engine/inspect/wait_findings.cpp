@@ -52,8 +52,7 @@ bool is_memory(const InterfacePicture& ni, const EntryPicture& entry) {
 /// " with bits 0x10, ignore 0xf"; empty: bits say nothing there.
 std::string with_bits_text(const InterfacePicture& ni, std::uint32_t pt_index, const MatchCriteria& criteria) {
   const std::string bits = match_bits_name(ni, pt_index, criteria.match_bits);
-  if (bits.empty()) return "";
-  return " with " + bits + (criteria.ignore_bits != 0 ? ", ignore " + hex_text(criteria.ignore_bits) : "");
+  return bits.empty() ? "" : " with " + bits + ignore_text(criteria);
 }
 
 /// " messages at portal table entry 4 with bits 0x10 of rank 2"

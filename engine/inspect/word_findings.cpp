@@ -13,8 +13,9 @@ std::string word_text(const SwappedWord& word) {
   if (word.interface_index == kTofuInterface) return "the word at STADD " + hex_text(word.offset);
   InterfacePicture ni;
   ni.index = word.interface_index;
-  return "the word at offset " + std::to_string(word.offset) + " of " + portal_name(ni, word.pt_index) + ", " +
-         match_bits_name(ni, word.pt_index, word.bits);
+  const std::string bits = match_bits_name(ni, word.pt_index, word.bits);
+  return "the word at offset " + std::to_string(word.offset) + " of " + portal_name(ni, word.pt_index) +
+         (bits.empty() ? "" : ", " + bits);
 }
 
 /// How its events name the process of an initiator: by its rank, where the interface is logical.

@@ -24,8 +24,8 @@ struct EntryRequest {
   ListKind list = ListKind::kPriority;
 };
 
-/// Appends an entry. On the priority list it first takes the unexpected headers that it
-/// matches: one if it is use-once (it is not linked then), else all.
+/// Appends an entry. On the priority list it first takes the unexpected headers that it matches: one if it is use-once
+/// (it is not linked then), else all.
 /// @return kOk | kNoSpace | kListTooLong: it would be linked, and its list is full
 Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* handle);
 

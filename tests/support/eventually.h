@@ -15,12 +15,11 @@ namespace portofu {
 /// @return false if it was never true
 template <class Done>
 bool eventually(Done&& done, std::chrono::nanoseconds longest = std::chrono::seconds(30)) {
-  using Clock = std::chrono::steady_clock;
   constexpr std::chrono::nanoseconds kWithoutRest = std::chrono::milliseconds(2);
   constexpr std::chrono::nanoseconds kLongestRest = std::chrono::milliseconds(1);
-  const Clock::time_point begin = Clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   while (!done()) {
-    const std::chrono::nanoseconds waited = Clock::now() - begin;
+    const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - begin;
     if (waited > longest) return false;
     if (waited < kWithoutRest) {
       sched_yield();

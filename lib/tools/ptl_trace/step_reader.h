@@ -30,7 +30,7 @@ struct LaneSteps {
   std::uint64_t first_realtime_ns = 0;  ///< The moment of `first`.
   std::uint64_t written = 0;            ///< Steps that it has ever written.
   std::uint64_t lost = 0;               ///< Steps that there was no room for.
-  std::uint64_t left_out = 0;           ///< Steps that were not read, because they are late (LateSteps).
+  std::uint64_t left_out = 0;           ///< Steps that were not read, because they are late (late_steps.h).
   std::vector<StepRecord> steps;        ///< Of a ring the last ones.
 };
 

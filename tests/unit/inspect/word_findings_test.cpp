@@ -29,6 +29,11 @@ TEST_F(WordFindings, Who_tries_in_vain__is_told_with_who_has_changed_the_word_la
       << found[0].sentence;
 }
 
+TEST_F(WordFindings, Word_of_a_list_entry__has_no_bits) {
+  for (auto& word : job_[0].core.words) word.use.word.interface_index = 0;
+  EXPECT_EQ(find()[0].object, "the word at offset 8 of portal table entry 4 of rank 0");
+}
+
 TEST_F(WordFindings, Own_lock__that_is_taken_once_more_is_told) {
   job_[0].core.words[1].use.changed = 8;
   EXPECT_TRUE(
