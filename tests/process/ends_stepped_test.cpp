@@ -187,6 +187,7 @@ class SteppedChild {
   void let_go(int signal_number) {
     shared_->let_go = true;
     ptrace(PTRACE_DETACH, shared_->thread.load(), 0, signal_number);
+    child_.send_signal(SIGCONT);  // The last step may have been the system call of stop_here().
   }
 
   bool has_ended() {
