@@ -28,15 +28,23 @@ struct InterfaceReference {
 /// in between knows. @see Engine::is_interrupted
 __attribute__((tls_model("initial-exec"))) thread_local bool has_mutex = false;
 
+/// Blocking calls of this thread that are inside, by what PtlAbort does to them: more than 0 in a handler that has
+/// interrupted one. Counted as long as the library counts them, and longer.
+__attribute__((tls_model("initial-exec"))) constinit thread_local std::array<std::uint32_t, 2> own_calls{};
+
 struct Library {
   ForkMutex mutex;                   ///< Guards what has no own word about it; never taken on the data path.
   std::atomic<int> init_count{0};    ///< Writers hold the mutex. Readers: any thread.
   std::atomic<bool> aborted{false};  ///< PtlAbort was called since the library was initialised.
-  std::atomic<std::uint32_t> abortable_calls{0};  ///< Blocking calls that PtlAbort ends.
-  std::atomic<std::uint32_t> lasting_calls{0};    ///< Blocking calls that it does not end.
+  std::array<std::atomic<std::uint32_t>, 2> calls{};  ///< Blocking calls by OnAbort, of all threads.
   std::array<InterfaceReference, kPortalsInterfaceCount> interfaces;
 
-  bool has_blocking_calls() const { return abortable_calls.load() != 0 || lasting_calls.load() != 0; }
+  /// Those of this thread do not end while it asks.
+  bool has_calls_of_others(OnAbort on_abort) const {
+    const auto kind = static_cast<std::size_t>(on_abort);
+    return calls[kind].load() > own_calls[kind];
+  }
+  bool has_blocking_calls() const { return calls[0].load() != 0 || calls[1].load() != 0; }
 
   /// The process ends without PtlFini: give the name on the node back.
   ~Library() {
@@ -83,8 +91,8 @@ void forget_in_child() {
   current_engine.store(nullptr);
   library.init_count.store(0);
   library.aborted.store(false);
-  library.abortable_calls.store(0);
-  library.lasting_calls.store(0);
+  for (std::atomic<std::uint32_t>& calls : library.calls) calls.store(0);
+  own_calls = {};
   library.interfaces = {};
 }
 
@@ -119,16 +127,16 @@ int ensure_engine(ptl_pid_t pid) {
 }
 
 /// The last interface is closed, so every wait ends at its next look: its handle is gone.
-/// @return false if one does not end: a handler closes the interface that its own thread waits at, and the engine's
-///         memory has to stay
+/// @return false if one does not end, and the engine's memory has to stay: a handler closes the interface that its own
+///         thread waits at, or a handler has ended a thread that waited
 bool wait_for_blocking_calls() {
   // Partner: BlockingCall and is_open. Either it sees that the engine is closed, or it is seen here.
   const std::uint64_t deadline_ns = monotonic_ns() + Engine::kLingerNs;
-  while (library.has_blocking_calls()) {
+  while (library.has_calls_of_others(OnAbort::kReturn) || library.has_calls_of_others(OnAbort::kGoOn)) {
     if (monotonic_ns() > deadline_ns) return false;
     sched_yield();
   }
-  return true;
+  return !library.has_blocking_calls();
 }
 
 void close_engine_if_unused() {
@@ -181,17 +189,19 @@ void abort_waits() {
   if (Engine* engine = current_engine.load()) engine->abort();
 }
 
-BlockingCall::BlockingCall(OnAbort on_abort)
-    : calls_(on_abort == OnAbort::kReturn ? library.abortable_calls : library.lasting_calls) {
-  calls_.fetch_add(1);
+BlockingCall::BlockingCall(OnAbort on_abort) : kind_(static_cast<std::size_t>(on_abort)) {
+  ++own_calls[kind_];
+  library.calls[kind_].fetch_add(1);
 }
-BlockingCall::~BlockingCall() { calls_.fetch_sub(1, std::memory_order_acq_rel); }
+BlockingCall::~BlockingCall() {
+  library.calls[kind_].fetch_sub(1, std::memory_order_acq_rel);
+  --own_calls[kind_];
+}
 
 void wait_for_blocking_calls_after_abort() {
   // After the abort every one of them returns at its next look, unless a handler has ended its thread there.
   const std::uint64_t deadline_ns = monotonic_ns() + 2 * Engine::kLingerNs;
-  while (library.aborted.load() && library.abortable_calls.load(std::memory_order_acquire) != 0 &&
-         monotonic_ns() < deadline_ns) {
+  while (library.aborted.load() && library.has_calls_of_others(OnAbort::kReturn) && monotonic_ns() < deadline_ns) {
     sched_yield();
   }
 }

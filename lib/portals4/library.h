@@ -43,7 +43,7 @@ class BlockingCall {
   BlockingCall& operator=(const BlockingCall&) = delete;
 
  private:
-  std::atomic<std::uint32_t>& calls_;  ///< That go on or end as this one does.
+  const std::size_t kind_;  ///< Of OnAbort.
 };
 void wait_for_blocking_calls_after_abort();
 
