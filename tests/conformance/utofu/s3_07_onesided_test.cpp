@@ -234,7 +234,7 @@ UTOFU_TEST(2, OneSided, Section2_2_3__a_target_that_only_reads_its_memory_sees_t
 
 /// A get takes longer than what is posted behind it, and its notice must come first all the same.
 UTOFU_TEST_BOTH(OneSided, Section2_2_10__notices_come_in_the_order_of_posting) {
-  constexpr std::size_t kBytes = 8 << 20;
+  constexpr std::size_t kBytes = 2 << 20;
   constexpr unsigned long kBoth = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE;
   Ring ring(self, kBytes);
   const auto& [vcq_id, stadd] = ring.next;
