@@ -23,6 +23,7 @@ ControlQueue* Tofu::claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode
   made->mode = mode;
   const std::uint64_t id = queue_id(tni, cq);
   ControlQueue* const queue = claim_for(id, queues_, key, std::move(made));
+  if (queue != nullptr && directory != nullptr) queue->stadds.count_in(directory->stags_given(claim_key(id)));
   // What was posted to another owner may be under way: what is posted to it from now on waits for its turn.
   if (queue != nullptr && owners_.contains(claim_key(id))) ownerless.try_emplace(claim_key(id));
   return queue;

@@ -39,6 +39,16 @@ RegisteredRegion& StaddTable::insert(const RegionRequest& request, std::uint32_t
   return *(regions_[stag] = std::move(region));
 }
 
+/// Each time another one: a STADD that was given back, by whomever, is not given out again soon.
+/// @pre some are free
+std::uint32_t StaddTable::next_stag() {
+  std::uint32_t stag = 0;
+  do {
+    stag = kFirstDynamicStag + given_->fetch_add(1, std::memory_order_relaxed) % kDynamicStags;
+  } while (regions_.contains(stag));
+  return stag;
+}
+
 Status StaddTable::add(const RegionRequest& request, std::uint64_t* stadd) {
   if (const auto known = registered_.find(key_of(request)); known != registered_.end() && known->second != nullptr) {
     ++known->second->registrations;
@@ -47,13 +57,8 @@ Status StaddTable::add(const RegionRequest& request, std::uint64_t* stadd) {
   }
   if (registered_.size() >= kDynamicStags) return Status::kNoSpace;
   RegisteredRegion*& made = registered_[key_of(request)];  // First: what follows may find no memory, and leave nullptr.
-  while (regions_.contains(next_stag_)) {
-    next_stag_ = kFirstDynamicStag + (next_stag_ - kFirstDynamicStag + 1) % kDynamicStags;
-  }
-  made = &insert(request, next_stag_);
-  *stadd = make_stadd(next_stag_);
-  // The one after: a STADD that was given back is not given out again soon.
-  next_stag_ = kFirstDynamicStag + (next_stag_ - kFirstDynamicStag + 1) % kDynamicStags;
+  made = &insert(request, next_stag());
+  *stadd = make_stadd(made->stag);
   return Status::kOk;
 }
 

@@ -19,7 +19,9 @@ namespace portofu {
 inline constexpr std::uint32_t kStaddOffsetBits = 40;
 inline constexpr std::uint64_t kMaxRegionBytes = std::uint64_t{1} << kStaddOffsetBits;
 inline constexpr std::uint32_t kFirstDynamicStag = 4096;  ///< Reserved ones lie below.
-inline constexpr std::uint32_t kDynamicStags = 1u << 20;  ///< A CQ.
+/// Of a CQ, as many as lie below the reserved ones of large numbers (reserved_stag). After so many the first is given
+/// out again, if it is free.
+inline constexpr std::uint32_t kDynamicStags = (1u << 23) - kFirstDynamicStag;
 
 /// No STADD has it, because a STADD has room for 24 bits of one. For a place that remembers none yet: nobody can ask
 /// for it by mistake, as for 0.
@@ -61,6 +63,11 @@ class StaddTable {
   explicit StaddTable(NodeDirectory* directory = nullptr, std::uint32_t control_queue = 0)
       : directory_(directory), control_queue_(control_queue) {}
 
+  /// From now on STags are counted there, and not for this table alone. @param given  nullptr: as before
+  void count_in(std::atomic<std::uint64_t>* given) {
+    if (given != nullptr) given_ = given;
+  }
+
   /// Registers memory, or counts another registration of the same memory by the same VCQ. What only overlaps is another
   /// region, so that each can be reached as long as it is registered itself, and no longer.
   /// @return kOk | kNoSpace
@@ -96,6 +103,7 @@ class StaddTable {
 
   static constexpr std::size_t kNearRegions = 64;
   RegisteredRegion* look_up(std::uint32_t stag) const;
+  std::uint32_t next_stag();
   RegisteredRegion& insert(const RegionRequest& request, std::uint32_t stag);
 
   NodeDirectory* directory_;
@@ -103,7 +111,8 @@ class StaddTable {
   std::unordered_map<std::uint32_t, std::unique_ptr<RegisteredRegion>> regions_;  ///< By STag.
   mutable DirectMapped<RegisteredRegion*, kNearRegions> near_;                    ///< Those looked up last, by STag.
   std::map<Key, RegisteredRegion*> registered_;                                   ///< Dynamic ones.
-  std::uint32_t next_stag_ = kFirstDynamicStag;
+  std::atomic<std::uint64_t> own_given_{0};
+  std::atomic<std::uint64_t>* given_ = &own_given_;  ///< STags given out, dynamic ones.
   std::atomic<std::uint64_t> generation_{1};
 };
 

@@ -11,11 +11,13 @@
 #include "engine/observe/system_failure.h"
 #include "engine/queue/asymmetric_guard.h"
 #include "engine/segment/kernel.h"
+#include "engine/segment/own_segments.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/topology/launcher.h"
 #include "engine/topology/near_cpus.h"
 #include "engine/topology/node_id.h"
+#include "engine/topology/tofu_id.h"
 #include "engine/wire/other_nodes.h"
 #include "engine/wire/sim/faulty_datagrams.h"
 
@@ -98,8 +100,19 @@ void SegmentDirectory::release_pending() {
   std::erase_if(pending_, [this](std::uint64_t key) { return release_alias(segment_, key, meanwhile_); });
 }
 
+/// Before the first claim: whoever has the queue next joins as long as we hold it.
+void SegmentDirectory::count_stags() {
+  const OwnSegmentsLock lock;
+  if (segment_.stag_counts().open(segment_.directory(), segment_.job_key())) return;
+  static constinit ToldOnce told;
+  if (!told.is_first()) return;
+  const std::string path = stag_counts_path(segment_.directory(), segment_.job_key());
+  log_warning("%s; the STADDs of this process begin at a drawn place", system_failure("open", path, errno).c_str());
+}
+
 ClaimResult SegmentDirectory::claim(std::uint64_t key) {
   listen();
+  if (is_kind(key, TofuIdKind::kVcq)) count_stags();
   if (std::erase(pending_, key) != 0) return ClaimResult::kClaimed;
   switch (claim_alias(segment_, key, meanwhile_)) {
     case AliasResult::kClaimed: return ClaimResult::kClaimed;

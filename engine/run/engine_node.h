@@ -1,6 +1,8 @@
 #pragma once
 // What an engine on a real node owns beside its core: its segment, the wires over it, and the wire to other nodes.
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -40,6 +42,7 @@ class SegmentDirectory final : public NodeDirectory {
   ClaimResult claim(std::uint64_t key) override;
   void release(std::uint64_t key) override;
   FindResult find(std::uint64_t key, NameOwner* owner) override;
+  std::atomic<std::uint64_t>* stags_given(std::uint64_t key) override { return &segment_.stag_counts().of(key); }
   bool publish(const PublishedRegion& region) override;
   void withdraw(std::uint64_t key) override { withdraw_region(segment_.regions(), key); }
   bool is_visited(std::uint64_t key) override;
@@ -49,6 +52,7 @@ class SegmentDirectory final : public NodeDirectory {
 
  private:
   FindResult find_near(std::uint64_t key, NameOwner* owner);
+  void count_stags();
   void attend();
   void listen();
   void release_pending();

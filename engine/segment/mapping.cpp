@@ -43,6 +43,11 @@ void Mapping::populate() {
   madvise(base_, bytes_, kPopulateWrite);
 }
 
+void Mapping::let_go() {
+  mmap(base_, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  madvise(base_, bytes_, MADV_DONTFORK);
+}
+
 void Mapping::protect_front(std::uint64_t bytes) { mprotect(base_, bytes, PROT_READ); }
 
 }  // namespace portofu

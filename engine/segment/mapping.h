@@ -22,6 +22,9 @@ class Mapping {
   /// Takes the right to write to the first `bytes` bytes away from this process.
   void protect_front(std::uint64_t bytes);
 
+  /// Lets the file go, and what locks of it the mapping holds. What lies there now is zero, and this process's alone.
+  void let_go();
+
   /// Brings all pages in at once, for what will be used from end to end; a kernel that cannot do it brings them one by
   /// one later.
   void populate();

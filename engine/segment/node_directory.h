@@ -2,6 +2,7 @@
 // Which process of a node owns a control queue or a barrier gate, and what memory of ours others there may use. On a
 // real node the names of the shared segments answer (engine_node.cpp); in a simulation a table does.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 
@@ -30,6 +31,10 @@ class NodeDirectory {
 
   /// Gives back what this process has claimed. A process that ends has given back everything.
   virtual void release(std::uint64_t key) = 0;
+
+  /// Where the STags are counted that a claimed queue gives out, whoever has it (stag_counts.h).
+  /// @return nullptr: each owner counts from the first
+  virtual std::atomic<std::uint64_t>* stags_given(std::uint64_t /*key*/) { return nullptr; }
 
   /// Lets peers on the node see memory that they may use themselves, or see it no more.
   /// @return false if they do not see it

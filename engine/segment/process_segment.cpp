@@ -45,6 +45,7 @@ void ProcessSegment::give_names_back_until(std::uint64_t deadline_ns) {
     if (!is_known) ::unlink(alias.c_str());
   }
   if (!path_.empty()) ::unlink(path_.c_str());
+  stag_counts_.close();
 }
 
 void ProcessSegment::end() {
@@ -59,6 +60,7 @@ void ProcessSegment::end() {
   if (!path_.empty()) remove_names();
   remove_own_segment(file_.get());
   if (file_ != nullptr) file_->end_life();
+  stag_counts_.close();
 }
 
 void ProcessSegment::die() {

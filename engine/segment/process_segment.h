@@ -12,6 +12,7 @@
 #include "engine/segment/mapping.h"
 #include "engine/segment/mark_page.h"
 #include "engine/segment/segment_file.h"
+#include "engine/segment/stag_counts.h"
 #include "engine/topology/process_id.h"
 
 namespace portofu {
@@ -109,6 +110,9 @@ class ProcessSegment {
   }
   void drop_alias(const std::string& path) { std::erase(aliases_, path); }
 
+  /// Of the control queues that this segment has. On duty.
+  StagCounts& stag_counts() { return stag_counts_; }
+
   /// For signpost.
   const std::vector<std::string>& aliases() const { return aliases_; }
   LostNames& lost_names() { return lost_names_; }
@@ -124,6 +128,7 @@ class ProcessSegment {
   std::string path_;                  ///< Name of the file, removed at the end.
   std::vector<std::string> aliases_;  ///< Further names, removed at the end.
   LostNames lost_names_;
+  StagCounts stag_counts_;
   std::shared_ptr<SegmentFile> file_;     ///< Locked; the only descriptor of it in this process.
   SegmentDescriptorShared descriptor_{};  ///< Our own copy; also a forked child may look at it.
   MarkPage mark_;                         ///< The incarnation once more.

@@ -108,7 +108,8 @@ bool view_segments(const std::string& directory, std::vector<SegmentView>* views
     const dirent* entry = readdir(listing);
     if (entry == nullptr) break;
     const std::string name = entry->d_name;
-    if (name.starts_with(prefix) && !is_alias_name(name) && !is_heap_name(name)) names.push_back(name);
+    const bool is_other = is_alias_name(name) || is_heap_name(name) || is_stag_counts_name(name);
+    if (name.starts_with(prefix) && !is_other) names.push_back(name);
   }
   closedir(listing);
   std::sort(names.begin(), names.end());

@@ -55,10 +55,12 @@ class TestNodes {
     DIR* directory = opendir("/dev/shm");
     if (directory == nullptr) return -1;
     int count = 0;
-    char queues[64];
+    char queues[64], counts[64];
     std::snprintf(queues, sizeof queues, "portofu-%u-at-%08x", geteuid(), job_key());
+    std::snprintf(counts, sizeof counts, "portofu-%u-stags-%08x", geteuid(), job_key());
     while (const dirent* entry = readdir(directory)) {
-      count += std::string(entry->d_name).starts_with(queues) ? 1 : 0;
+      const std::string name = entry->d_name;
+      count += name.starts_with(queues) || name == counts ? 1 : 0;
       for (int rank = 0; rank < ranks; ++rank) {
         if (place_ == Place::kOneNode && rank > 0) continue;
         char prefix[64];

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <utility>
@@ -29,7 +31,11 @@ class FakeDirectory final : public NodeDirectory {
     return FindResult::kFound;
   }
 
+  std::atomic<std::uint64_t>* stags_given(std::uint64_t key) override { return counted ? &given[key] : nullptr; }
+
   std::map<std::uint64_t, ProcessId> owners;
+  std::map<std::uint64_t, std::atomic<std::uint64_t>> given;
+  bool counted = false;
   bool broken = false;
   int asked = 0;
 };
@@ -53,6 +59,27 @@ TEST_F(TofuTest, Queue__is_claimed_once_and_found_by_its_numbers) {
   EXPECT_EQ(tofu.queue(make_queue_number(2, 5, 0)), nullptr);
   EXPECT_TRUE(directory.owners.empty());
   EXPECT_NE(tofu.claim_queue(2, 5, CqMode::kShared), nullptr);
+}
+
+/// @return the STag of the next registration
+std::uint32_t next_stag(ControlQueue* queue) {
+  static std::array<std::byte, 64> memory;
+  std::uint64_t stadd = 0;
+  EXPECT_EQ(queue->stadds.add({0, memory.data(), memory.size(), false}, &stadd), Status::kOk);
+  return stag_of(stadd);
+}
+
+TEST_F(TofuTest, Queue__counts_STags_on_from_its_owner_before_where_the_directory_knows) {
+  for (std::uint32_t life = 0; life < 3; ++life) {
+    EXPECT_EQ(next_stag(tofu.claim_queue(2, 5, CqMode::kShared)), kFirstDynamicStag);
+    tofu.release_queue(2, 5);
+  }
+  directory.counted = true;
+  for (std::uint32_t life = 0; life < 3; ++life) {
+    EXPECT_EQ(next_stag(tofu.claim_queue(2, 5, CqMode::kShared)), kFirstDynamicStag + life);
+    tofu.release_queue(2, 5);
+  }
+  EXPECT_EQ(next_stag(tofu.claim_queue(2, 6, CqMode::kShared)), kFirstDynamicStag) << "another queue";
 }
 
 /// Queues whose numbers share a place among the near ones.

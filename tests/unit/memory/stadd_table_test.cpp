@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <map>
 #include <vector>
 
@@ -131,6 +132,30 @@ TEST_F(StaddTableTest, Stadd_that_was_given_back__is_not_given_out_again_soon) {
   const std::uint64_t stadd = add(0, 100);
   EXPECT_TRUE(remove(stadd));
   EXPECT_NE(add(0, 100), stadd);
+}
+
+TEST_F(StaddTableTest, Stags__are_counted_on_from_what_others_have_given_out) {
+  std::atomic<std::uint64_t> given{7};
+  table.count_in(&given);
+  EXPECT_EQ(stag_of(add(0, 100)), kFirstDynamicStag + 7);
+  EXPECT_EQ(stag_of(add(1, 100)), kFirstDynamicStag + 8);
+  EXPECT_EQ(given, 9u);
+  table.count_in(nullptr);
+  EXPECT_EQ(stag_of(add(2, 100)), kFirstDynamicStag + 9);
+}
+
+/// Whatever the others have written there.
+TEST_F(StaddTableTest, Stags__begin_anew_behind_the_last_one_and_leave_out_those_that_are_used) {
+  std::atomic<std::uint64_t> given{0};
+  table.count_in(&given);
+  const std::uint64_t first = add(0, 100);
+  given = kDynamicStags - 1;
+  EXPECT_EQ(stag_of(add(1, 100)), reserved_stag(8, 0) - (8u << 15) - 1) << "the last below the reserved ones";
+  const std::uint64_t second = add(2, 100);
+  EXPECT_EQ(stag_of(second), kFirstDynamicStag + 1);
+  EXPECT_TRUE(remove(first));
+  given = UINT64_MAX - UINT64_MAX % kDynamicStags;
+  EXPECT_EQ(add(3, 100), first);
 }
 
 TEST_F(StaddTableTest, Chosen_stag__is_computed_and_used_once) {
