@@ -183,6 +183,10 @@ UCX_TLS=utofu,tcp ucp_entities_check sockets
 - uct_killed_check
 PORTOFU_SHUFFLE=1 uct_killed_check
 PORTOFU_DIRECT=0 uct_killed_check
+- uct_killed_check keys
+PORTOFU_SHUFFLE=1 uct_killed_check keys
+PORTOFU_DIRECT=0 uct_killed_check keys
+MAPPED=1 uct_killed_check keys
 - uct_strangers_check counts
 - uct_strangers_check late
 - uct_strangers_check answered
