@@ -100,22 +100,27 @@ void SegmentDirectory::release_pending() {
   std::erase_if(pending_, [this](std::uint64_t key) { return release_alias(segment_, key, meanwhile_); });
 }
 
-/// Before the first claim: whoever has the queue next joins as long as we hold it.
-void SegmentDirectory::count_stags() {
+/// Before a queue is claimed, so that whoever has it next finds the counts in use. @return 0, or errno
+int SegmentDirectory::count_stags() {
   const OwnSegmentsLock lock;
-  if (segment_.stag_counts().open(segment_.directory(), segment_.job_key())) return;
+  return segment_.stag_counts().open(segment_.directory(), segment_.job_key()) ? 0 : errno;
+}
+
+void SegmentDirectory::tell_of_drawn_stadds(int error) const {
   static constinit ToldOnce told;
   if (!told.is_first()) return;
   const std::string path = stag_counts_path(segment_.directory(), segment_.job_key());
-  log_warning("%s; the STADDs of this process begin at a drawn place", system_failure("open", path, errno).c_str());
+  log_warning("%s; the STADDs of this process begin at a drawn place", system_failure("open", path, error).c_str());
 }
 
 ClaimResult SegmentDirectory::claim(std::uint64_t key) {
   listen();
-  if (is_kind(key, TofuIdKind::kVcq)) count_stags();
+  const int error = is_kind(key, TofuIdKind::kVcq) ? count_stags() : 0;
   if (std::erase(pending_, key) != 0) return ClaimResult::kClaimed;
   switch (claim_alias(segment_, key, meanwhile_)) {
-    case AliasResult::kClaimed: return ClaimResult::kClaimed;
+    case AliasResult::kClaimed:
+      if (error != 0) tell_of_drawn_stadds(error);
+      return ClaimResult::kClaimed;
     case AliasResult::kTaken: return ClaimResult::kTaken;
     case AliasResult::kFailed: break;
   }

@@ -52,7 +52,8 @@ class SegmentDirectory final : public NodeDirectory {
 
  private:
   FindResult find_near(std::uint64_t key, NameOwner* owner);
-  void count_stags();
+  int count_stags();
+  void tell_of_drawn_stadds(int error) const;
   void attend();
   void listen();
   void release_pending();
