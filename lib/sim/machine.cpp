@@ -264,22 +264,30 @@ std::string contradiction(const Machine& machine) {
 
 namespace {
 
-/// Finds keys that stand twice in one object, of which the parser would keep the last.
-class TwiceFinder {
+/// Finds keys that stand twice in one object, of which the parser would keep the last, and what is nested so deeply
+/// that no stack would hold who puts it into words.
+class FormFinder {
  public:
-  explicit TwiceFinder(const std::string& text) : text_(text), stream_(text) {}
+  explicit FormFinder(const std::string& text) : text_(text), stream_(text) {}
 
   /// @param what  the first such key with its line; empty: there is none
   Json parse(std::string* what) {
-    return Json::parse(stream_, [&](int, Json::parse_event_t event, Json& parsed) {
+    return Json::parse(stream_, [&](int depth, Json::parse_event_t event, Json& parsed) {
+      if (depth > kMostDepth) {
+        if (what->empty()) *what = path() + ": too many objects and lists in each other, in line " + line();
+        return false;
+      }
       if (event == Json::parse_event_t::object_start) objects_.emplace_back();
       if (event == Json::parse_event_t::object_end) objects_.pop_back();
-      if (event == Json::parse_event_t::key && !note(parsed.get<std::string>()) && what->empty()) *what = here();
+      if (event == Json::parse_event_t::key && !note(parsed.get<std::string>()) && what->empty())
+        *what = path() + ": it stands there twice, again in line " + line();
       return true;
     });
   }
 
  private:
+  static constexpr int kMostDepth = 8;
+
   struct Object {
     std::set<std::string> keys;
     std::string last;
@@ -291,12 +299,17 @@ class TwiceFinder {
     return objects_.back().keys.insert(key).second;
   }
 
-  /// The key that has just been read.
-  std::string here() {
+  /// Of the key that has been read last.
+  std::string path() const {
     std::string path;
     for (const Object& object : objects_) path += (path.empty() ? "" : ".") + object.last;
-    const auto line = 1 + std::count(text_.begin(), text_.begin() + stream_.tellg(), '\n');
-    return path + ": it stands there twice, again in line " + std::to_string(line);
+    return path;
+  }
+
+  std::string line() {
+    const auto at = stream_.tellg();
+    const auto read = at < 0 ? static_cast<std::ptrdiff_t>(text_.size()) : static_cast<std::ptrdiff_t>(at);
+    return std::to_string(1 + std::count(text_.begin(), text_.begin() + read, '\n'));
   }
 
   const std::string& text_;
@@ -308,15 +321,15 @@ class TwiceFinder {
 
 std::optional<Machine> parse_machine(const std::string& text, const std::string& file, std::string* why) {
   Json root;
-  std::string twice;
+  std::string form;
   try {
-    root = TwiceFinder(text).parse(&twice);
+    root = FormFinder(text).parse(&form);
   } catch (const Json::exception& error) {
     *why = file + ": " + error.what();
     return std::nullopt;
   }
-  if (!twice.empty()) {
-    *why = file + ": " + twice;
+  if (!form.empty()) {
+    *why = file + ": " + form;
     return std::nullopt;
   }
   if (!root.is_object()) {

@@ -123,6 +123,18 @@ TEST(MachineFile, What_is_no_JSON__is_refused) {
   EXPECT_EQ(why, "file.json: it is not an object");
 }
 
+TEST(MachineFile, What_is_nested_without_end__is_refused) {
+  constexpr std::size_t kDepth = 200'000;
+  const std::string what = "too many objects and lists in each other, in line 2";
+  const std::string lists = std::string(kDepth, '[') + std::string(kDepth, ']');
+  EXPECT_THAT(complaint_about("\"format\": 1", "\"format\": " + lists), HasSubstr("format: " + what));
+  std::string objects;
+  for (std::size_t i = 0; i < kDepth; ++i) objects += "{\"a\":";
+  objects += "1" + std::string(kDepth, '}');
+  EXPECT_THAT(complaint_about("\"format\": 1", "\"format\": " + objects), HasSubstr(what));
+  EXPECT_THAT(complaint_about("\"format\": 1", "\"format\": [[1]]"), HasSubstr("[[1]] is not a whole number"));
+}
+
 TEST(MachineFile, Missing_key__is_named_with_what_is_allowed) {
   EXPECT_EQ(complaint_about("\"lanes\": 2,", ""), "file.json: links.lanes: missing; a whole number from 1 to 64");
   EXPECT_THAT(complaint_about("\"name\": \"tofud\",", ""), HasSubstr("file.json: name: missing; a text"));
