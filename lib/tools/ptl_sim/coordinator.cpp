@@ -244,6 +244,8 @@ bool Coordinator::step() {
     const bool somebody_away = may_somebody_come();
     if (somebody_away && !wait_for_news(kPauseNs)) look_at_outsiders();
     if (time_ps > last_event_ps_ + kIdlePs && !somebody_away) {
+      look_at_outsiders();  // Somebody may have ended since, and has sent something before.
+      if (!is_quiet()) return true;
       fail("the program hangs: nothing has been under way for an hour of virtual time: " + who_waits());
       return false;
     }

@@ -284,5 +284,45 @@ TEST(Coordinator, Messages__arrive_if_their_sender_ends_while_all_are_looked_at)
   }
 }
 
+/// Looks again and again, and nothing comes for an hour: a turn of it ends at once.
+void look_for_hours(Ranks* ranks, const std::atomic<bool>* is_over) {
+  constexpr std::uint64_t kHourPs = 3600'000'000'000'000;
+  for (std::uint32_t seen = 0; !is_over->load();) {
+    VirtualPage& page = ranks->target();
+    if (page.turn == seen) continue;
+    seen = page.turn;
+    page.clock_ps = page.granted_ps.load();
+    page.until_ps = page.clock_ps + kHourPs;
+    ranks->set_state(page, VirtualState::kPolling);
+  }
+}
+
+/// Many end, and the first one last: it is not looked at any more by then.
+TEST(Coordinator, Messages__arrive_if_their_sender_ends_while_another_rank_looks_for_hours) {
+  for (int round = 0; round < kRounds && !testing::Test::HasFailure(); ++round) {
+    constexpr std::uint32_t kCount = ManyRanks::kCount;
+    Ranks ranks(kCount);
+    for (std::uint32_t rank = 1; rank < kCount; ++rank) ranks.set_state(ranks.time.page(rank), VirtualState::kWaiting);
+    ranks.set_state(ranks.sender(), VirtualState::kReady);
+    ranks.coordinator.begin();
+    EXPECT_TRUE(ranks.wait_until([&] { return ranks.sender().turn == 1; })) << ranks.coordinator.complaint();
+    for (std::uint32_t rank = 2; rank < kCount; ++rank) ranks.set_state(ranks.time.page(rank), VirtualState::kAway);
+    ranks.target().until_ps = 1;
+    ranks.set_state(ranks.target(), VirtualState::kPolling);
+    std::atomic<bool> is_over{false};
+    std::thread target([&] { look_for_hours(&ranks, &is_over); });
+    ranks.set_state(ranks.sender(), VirtualState::kAway);
+    EXPECT_TRUE(ranks.wait_until([&] { return ranks.target().turn > 2; })) << ranks.coordinator.complaint();
+    for (std::uint32_t rank = 2; rank < kCount; ++rank) ranks.coordinator.rank_ended(static_cast<int>(rank));
+    ranks.send();
+    ranks.coordinator.rank_ended(0);
+    EXPECT_TRUE(ranks.has_arrived(1)) << round << ": " << ranks.coordinator.complaint();
+    is_over.store(true);
+    target.join();
+    ranks.take_delivery();
+    ranks.end();
+  }
+}
+
 }  // namespace
 }  // namespace portofu::tools
