@@ -69,9 +69,15 @@ class RealEngine {
     return duty.core().interface(kIndex)->cts.find(ct_handle)->success();
   }
 
+  /// Whether all that was asked for is answered.
+  bool is_answered_on_duty() const { return md_->pending == 0; }
+  bool is_answered_now() const {
+    const Engine::Duty duty(*engine_);
+    return is_answered_on_duty();
+  }
   /// @return whether all that was asked for is answered before the time is over
   bool is_answered(std::uint64_t timeout_ns) {
-    auto done = [this](Core&) { return md_->pending == 0; };
+    auto done = [this](Core&) { return is_answered_on_duty(); };
     return engine_->wait(done, timeout_ns) == WaitResult::kReached;
   }
 

@@ -4,34 +4,12 @@
 
 #include <thread>
 
-#include "tests/unit/run/real_engine.h"
-#include "tests/unit/support/virtual_job.h"
+#include "tests/unit/run/virtual_engine.h"
 
 namespace portofu {
 namespace {
 
-struct VirtualNicTest : testing::Test {
-  void SetUp() override { setenv("PMI_RANK", "0", 1); }
-  void TearDown() override { unsetenv("PMI_RANK"); }
-
-  Settings settings() const {
-    Settings settings = RealEngine::settings(false);
-    settings.sim = job.path();
-    settings.direct = 0;
-    return settings;
-  }
-  /// Closes an engine whose rank waits for its last turn.
-  void close(std::unique_ptr<RealEngine>& engine) {
-    std::thread coordinator([this] {
-      if (job.await(VirtualState::kLeaving)) job.grant(job.page().clock_ps.load());
-    });
-    leave_virtual_time();
-    coordinator.join();
-    engine.reset();
-  }
-
-  VirtualJob job{1};
-};
+struct VirtualNicTest : VirtualEngineTest {};
 
 TEST_F(VirtualNicTest, Engine__without_its_file_does_not_open) {
   Settings without = settings();
@@ -52,16 +30,13 @@ TEST_F(VirtualNicTest, Answers__leave_when_the_request_has_arrived) {
   EXPECT_EQ(request.type, static_cast<std::uint8_t>(PacketType::kGet));
   EXPECT_EQ(request.time_ps, VirtualJob::kGetPs);
   EXPECT_EQ(request.cause, 0);
-  job.page().reports_taken.store(1);
-  job.deliver({request.number, 12'345, request.nid, request.pid, 0, 0, 0});
-  ASSERT_TRUE(job.has_taken_all());
+  deliver(0, 12'345);
   ASSERT_EQ(job.page().reports_given.load(), 2u);
   const VirtualReport answer = job.page().reports[1];
   EXPECT_EQ(answer.type, static_cast<std::uint8_t>(PacketType::kAnswer));
   EXPECT_EQ(answer.time_ps, 12'345u);
   EXPECT_EQ(answer.cause, static_cast<std::uint8_t>(PacketType::kGet));
-  job.deliver({answer.number, 20'000, answer.nid, answer.pid, 0, 0, 0});
-  ASSERT_TRUE(job.has_taken_all());
+  deliver(1, 20'000);
   EXPECT_TRUE(engine->is_answered(0));
   close(engine);
 }
