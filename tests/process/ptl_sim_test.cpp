@@ -47,6 +47,7 @@ TEST(PtlSim, Tofu__memory_that_is_polled_takes_what_the_machine_takes) {
   EXPECT_GT(half_round_trip_us, 0.97 * 0.95);
   EXPECT_LT(half_round_trip_us, 0.99 * 1.05);
   EXPECT_EQ(job.report["message_count"], 40);
+  EXPECT_TRUE(contains(job.output, "ranks were taken to poll their memory")) << job.output;
 }
 
 /// A put is seen by the polling call behind it: what a message takes on its way, a call that puts, and one that polls.
@@ -68,6 +69,7 @@ TEST(PtlSim, Tofu__a_notice_is_polled_when_the_message_has_arrived) {
     const double hop_us = static_cast<double>(after - messages[i - 1]["sent_ps"].get<std::uint64_t>()) / 1e6;
     EXPECT_NEAR(hop_us, 1.23, 1.23 * 0.02) << i;
   }
+  EXPECT_FALSE(contains(job.output, "ranks were taken to poll their memory")) << job.output;
 }
 
 /// A VCQ of the target is of a TNI of its own, through which answers leave.

@@ -77,7 +77,18 @@ std::string report_text(const Coordinator& coordinator, const sim::Network& netw
         "Open MPI takes it with --mca pml cm --mca mtl portals4\n";
   }
   std::uint64_t late = 0;
-  for (const RankTimes& one : times) late += one.late_calls;
+  std::uint64_t waits = 0;
+  for (const RankTimes& one : times) {
+    late += one.late_calls;
+    waits += one.count[static_cast<std::size_t>(VirtualSpent::kMemory)];
+  }
+  if (waits != 0) {
+    add_line(
+        &text,
+        "  ranks were taken to poll their memory %llu times; if they did not, but computed, times differ from run to "
+        "run: --patience\n",
+        static_cast<unsigned long long>(waits));
+  }
   if (late != 0) {
     add_line(&text,
              "  %llu calls came later than others had let time go on: times differ from run to run. --patience\n",
