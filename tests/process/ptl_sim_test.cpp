@@ -436,6 +436,17 @@ TEST(PtlSim, Sweep__ends_with_the_run_that_ends_badly) {
   EXPECT_TRUE(contains(job.output, "hangs") && !contains(job.output, "rank 3")) << job.output;
 }
 
+/// The third rank of three has no partner.
+TEST(PtlSim, Sweep__that_ends_badly_tells_what_it_has) {
+  const Simulated all = run("mrq", {"--sweep", "nodes=2,3,4"}, false);
+  EXPECT_EQ(all.status, 1) << all.output;
+  EXPECT_TRUE(contains(all.output, "the sweep ends at nodes=3")) << all.output;
+  EXPECT_EQ(all.report["status"], 1);
+  ASSERT_EQ(all.report["sweep"].size(), 1u) << all.output;
+  EXPECT_EQ(all.report["sweep"][0]["nodes"], 2);
+  EXPECT_EQ(all.report["sweep"][0]["messages"], 40);
+}
+
 /// Each run starts its ranks as a ptl_sim of its own would.
 TEST(PtlSim, Sweep__leaves_ranks_of_later_runs_their_signals_and_limits) {
   rlimit before{};

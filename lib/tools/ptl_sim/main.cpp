@@ -344,7 +344,7 @@ int sweep(const Wanted& wanted, const portofu::tools::JobOptions& job) {
   const std::vector<std::string> shapes = parse_sweep(wanted.sweep);
   if (shapes.empty()) return fail("--sweep " + wanted.sweep + " is none: nodes=12,24,48 is one");
   std::string why;
-  Sweep result{.machine = wanted.machine, .program = program_name(job), .per_node = 1, .points = {}};
+  Sweep result{.machine = wanted.machine, .program = program_name(job), .per_node = 1, .status = 0, .points = {}};
   result.per_node = static_cast<std::uint32_t>(wanted.per_node);
   Wanted one = wanted;
   one.json.clear();
@@ -359,13 +359,18 @@ int sweep(const Wanted& wanted, const portofu::tools::JobOptions& job) {
   if (!json.trouble().empty() || !plot.trouble().empty()) return fail(json.trouble() + plot.trouble());
   for (const std::string& shape : shapes) {
     one.shape = shape;
-    const int status = simulate(one, job, &result.points.emplace_back());
-    if (status != 0) return status;
+    SweepPoint point;
+    result.status = simulate(one, job, &point);
+    if (result.status != 0) {
+      std::fprintf(stderr, "ptl_sim: the sweep ends at nodes=%s\n", shape.c_str());
+      break;
+    }
+    result.points.push_back(point);
   }
-  if (!wanted.quiet) std::fputs(sweep_text(result).c_str(), stderr);
+  if (!wanted.quiet && !result.points.empty()) std::fputs(sweep_text(result).c_str(), stderr);
   json.write_text(sweep_json(result));
   plot.write_text(sweep_svg(result));
-  return json.trouble().empty() && plot.trouble().empty() ? 0 : fail(json.trouble() + plot.trouble());
+  return json.trouble().empty() && plot.trouble().empty() ? result.status : fail(json.trouble() + plot.trouble());
 }
 
 /// What does not go together. @return what is wrong; empty: nothing

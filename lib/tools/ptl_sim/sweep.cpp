@@ -122,6 +122,7 @@ std::string sweep_json(const Sweep& sweep) {
   all["machine"] = sweep.machine;
   all["program"] = sweep.program;
   all["per_node"] = sweep.per_node;
+  all["status"] = sweep.status;
   all["sweep"] = nlohmann::ordered_json::array();
   for (const SweepPoint& point : sweep.points) {
     nlohmann::ordered_json row{{"shape", point.shape},       {"nodes", point.nodes},

@@ -29,6 +29,7 @@ struct Sweep {
   std::string machine;
   std::string program;
   std::uint32_t per_node = 1;
+  int status = 0;  ///< Exit status of the last run; if it is not 0, that run has no point.
   std::vector<SweepPoint> points;
 };
 

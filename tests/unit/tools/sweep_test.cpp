@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Sweep sweep_of(const std::vector<std::pair<std::uint32_t, std::uint64_t>>& times_us) {
-  Sweep sweep{.machine = "tofud", .program = "a<b", .per_node = 2, .points = {}};
+  Sweep sweep{.machine = "tofud", .program = "a<b", .per_node = 2, .status = 0, .points = {}};
   for (const auto& [nodes, time_us] : times_us) {
     SweepPoint point;
     point.shape = std::to_string(nodes);
