@@ -1,6 +1,6 @@
 #pragma once
-// What a call of the application sleeps for, written down for onlookers (engine/inspect) when the call goes to sleep.
-// Nothing of the engine reads it.
+// What a call of the application waits for, written down for onlookers (engine/inspect) when the call goes to sleep for
+// the first time, or has looked long in vain, and until it ends. Nothing of the engine reads it.
 
 #include <algorithm>
 #include <array>
@@ -46,16 +46,16 @@ class WaitSubject {
   std::array<WaitObject, kMostObjects> objects_{};
 };
 
-/// Lies on the stack of the thread that sleeps.
+/// Lies on the stack of the thread that waits.
 struct SleepingCall {
   WaitSubject subject;
-  std::uint64_t since_ns = 0;    ///< By the core's clock: when the call slept for the first time.
+  std::uint64_t since_ns = 0;    ///< By the core's clock: when it was written down.
   std::int32_t thread = 0;       ///< In the kernel's numbering.
   bool tells_itself = false;     ///< When it lasts (PORTOFU_STALL_S). A short one of a loop is told of with the loop.
   SleepingCall* next = nullptr;  ///< Of SleepingCalls.
 };
 
-/// Calls of the application that sleep now. Changed on duty, and read by onlookers only.
+/// Calls of the application that sleep now, or have slept. Changed on duty, and read by onlookers only.
 struct SleepingCalls {
   SleepingCall* first = nullptr;
   /// Raised in front of each change: what an onlooker has copied is true if it is the same before and after.

@@ -5,11 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/core/core.h"
+#include "engine/core/sleeping_call.h"
 #include "engine/queue/cancellation.h"
 #include "engine/run/attendance.h"
 #include "engine/run/duty.h"
@@ -323,19 +325,20 @@ class Engine {
     give_duty(listens || (sleeps && has_left_work_on_duty(core_)));
   }
   int cycle_on_duty();
-  class ShownSleep;
+  class NotedWait;
   class CountedSleep;
-  /// A wait that sleeps.
+  /// A wait that has not found at once what it waits for.
   struct Sleeper {
     CancellationPlace* place;  ///< nullptr: nothing may end this wait but its condition and its time.
     const Condition& condition;
     OnSignal on_signal = OnSignal::kGoOn;
     std::uint64_t timeout_ns = kForever;
-    bool signaled = false;       ///< A signal has ended its sleep.
-    bool recorded = false;       ///< The beginning of the wait was.
-    std::uint64_t since_ns = 0;  ///< When it slept for the first time; 0: not yet.
-    bool told = false;           ///< It has said that it lasts.
-    std::uint32_t turns = 0;     ///< In which it has found nothing.
+    bool signaled = false;                ///< A signal has ended its sleep.
+    bool told = false;                    ///< It has said that it lasts.
+    bool noted = false;                   ///< Recorded or shown, so that its end has to be, too.
+    bool recorded = false;                ///< The beginning of the wait was.
+    std::uint32_t turns = 0;              ///< In which it has found nothing.
+    std::optional<SleepingCall> shown{};  ///< From its first sleep to its end. None before: a short wait writes none.
 
     OnAbort on_abort() const { return place != nullptr ? OnAbort::kReturn : OnAbort::kGoOn; }
   };
@@ -348,11 +351,11 @@ class Engine {
   void look_after_timers_on_duty(std::uint64_t now_ns);
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, Sleeper& sleeper);
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper);
-  void sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper, SleepingCall& call);
-  std::uint64_t show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call);
-  void unshow_sleep(const SleepingCall& call);
+  void show_on_duty(Sleeper& sleeper);
+  std::uint64_t until_told_on_duty(const Sleeper& sleeper);
+  void end_notes(const Sleeper& sleeper);
   void tell_if_stalled(Sleeper& sleeper);
-  void note_awake(const Sleeper& sleeper);
+  void show_awake(Sleeper& sleeper);
   void note_vain_wait(const Sleeper& sleeper, std::uint64_t timeout_ns);
   void look_why();
   WaitResult look_at_last(Condition condition);
@@ -366,7 +369,6 @@ class Engine {
   }
   WaitResult reached_on_duty();
   void record_wait_on_duty(Sleeper& sleeper);
-  void record_wait_end(const Sleeper& sleeper);
   void record_wake();
   [[gnu::cold, gnu::noinline]] void record_found();
   Rest advise_search_on_duty();

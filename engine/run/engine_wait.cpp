@@ -102,13 +102,31 @@ void Engine::abort() {
   sleepers_.doorbell().ring();
 }
 
+/// Takes back what onlookers were told of a wait, also where a handler ends the thread while it sleeps (pthread_exit).
+class Engine::NotedWait {
+ public:
+  NotedWait(Engine& engine, const Sleeper& sleeper) : engine_(engine), sleeper_(sleeper) {}
+  ~NotedWait() {
+    if (sleeper_.noted) [[unlikely]]
+      engine_.end_notes(sleeper_);
+  }
+  NotedWait(const NotedWait&) = delete;
+  NotedWait& operator=(const NotedWait&) = delete;
+
+ private:
+  Engine& engine_;
+  const Sleeper& sleeper_;
+};
+
 WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, OnSignal on_signal) {
   CancellationPlace place;
   // Waits inside another call are nobody's to cancel either.
   Sleeper sleeper{on_abort == OnAbort::kReturn ? &place : nullptr, condition, on_signal, timeout_ns};
-  const WaitResult result = wait_until(condition, timeout_ns, on_abort, sleeper);
-  if (sleeper.recorded) [[unlikely]]
-    record_wait_end(sleeper);
+  WaitResult result{};
+  {
+    const NotedWait noted(*this, sleeper);
+    result = wait_until(condition, timeout_ns, on_abort, sleeper);
+  }
   if (result == WaitResult::kTimedOut && policy_.stall_watch().is_on()) [[unlikely]]
     note_vain_wait(sleeper, timeout_ns);
   place.leave();
@@ -172,12 +190,13 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
   }
 }
 
-/// A wait that does not come to sleep, because other threads have much to do, is seen by onlookers as a loop of looks.
-[[gnu::noinline]] void Engine::note_awake(const Sleeper& sleeper) {
-  WaitSubject subject;
-  sleeper.condition.describe(subject);
-  const Duty duty(*this);
-  for (const WaitObject& object : subject.objects()) core_.polled.note_at_once(subject.kind, object.handle);
+/// A wait that does not come to sleep, because other threads have much to do, is shown all the same.
+[[gnu::noinline]] void Engine::show_awake(Sleeper& sleeper) {
+  {
+    const Duty duty(*this);
+    show_on_duty(sleeper);
+  }
+  tell_if_stalled(sleeper);
 }
 
 /// @return nullptr if time is real
@@ -243,18 +262,11 @@ bool Engine::look_once_on_duty(Rest* due) {
 }
 
 void Engine::record_wait_on_duty(Sleeper& sleeper) {
-  sleeper.recorded = true;
+  sleeper.noted = sleeper.recorded = true;
   WaitSubject subject;
   sleeper.condition.describe(subject);
   core_.recorder()->end_looks();
   core_.recorder()->add_of_thread(Step::kWait, static_cast<std::uint8_t>(subject.kind));
-}
-
-void Engine::record_wait_end(const Sleeper& sleeper) {
-  WaitSubject subject;
-  sleeper.condition.describe(subject);
-  const Duty duty(*this);
-  core_.recorder()->add_of_thread(Step::kWaitEnd, static_cast<std::uint8_t>(subject.kind));
 }
 
 void Engine::record_wake() {
@@ -318,13 +330,14 @@ void Engine::rest(const Rest& due) {
 void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, Sleeper& sleeper) {
   const IdleAdvice advice = streak.next([this] { return core_.now_ns(); });
   if (++sleeper.turns % kTurnsBetweenNotes == 0) [[unlikely]]
-    note_awake(sleeper);
+    show_awake(sleeper);
   if (advice == IdleAdvice::kSpin) return pause_cpu();
   if (sleeper.place != nullptr) sleeper.place->pass();
   if (advice == IdleAdvice::kYield) {
     pause();
   } else {
     sleep(seen_activity, longest_sleep_ns, &sleeper);
+    tell_if_stalled(sleeper);
   }
   if (sleeper.place != nullptr) sleeper.place->pass();
 }
@@ -337,22 +350,6 @@ void Engine::pause() {
   policy_.note_yield(after_ns - before_ns);
   look_after_timers_on_duty(after_ns);
 }
-
-/// Takes the call back that was shown, also where a handler ends the thread while it sleeps (pthread_exit).
-class Engine::ShownSleep {
- public:
-  explicit ShownSleep(Engine& engine) : engine_(engine) {}
-  ~ShownSleep() {
-    if (call.since_ns != 0) engine_.unshow_sleep(call);
-  }
-  ShownSleep(const ShownSleep&) = delete;
-  ShownSleep& operator=(const ShownSleep&) = delete;
-
-  SleepingCall call;
-
- private:
-  Engine& engine_;
-};
 
 /// A thread is counted among those that sleep, and is not any more also where a handler ends it there (pthread_exit).
 class Engine::CountedSleep {
@@ -373,12 +370,6 @@ class Engine::CountedSleep {
 
 /// @param sleeper  nullptr: a call that does not wait
 void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper) {
-  ShownSleep shown(*this);
-  sleep_shown(seen_activity, longest_ns, sleeper, shown.call);
-  if (shown.call.since_ns != 0) tell_if_stalled(*sleeper);
-}
-
-void Engine::sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper, SleepingCall& call) {
   const bool is_abortable = sleeper == nullptr || sleeper->on_abort() == OnAbort::kReturn;
   const CountedSleep counted(*this);
   bool* const signaled = sleeper != nullptr ? &sleeper->signaled : nullptr;
@@ -398,7 +389,10 @@ void Engine::sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, 
     if (!found && core_.recorder() != nullptr) [[unlikely]]
       core_.recorder()->add_of_thread(Step::kSleep, 0);
     fd = wait_fd_on_duty(core_);
-    if (!found && sleeper != nullptr) longest_ns = std::min(longest_ns, show_sleep_on_duty(*sleeper, call));
+    if (!found && sleeper != nullptr) {
+      show_on_duty(*sleeper);
+      longest_ns = std::min(longest_ns, until_told_on_duty(*sleeper));
+    }
   }
   const bool whole = longest_ns > static_cast<std::uint64_t>(kLongestSleepNs);
   if (!found) sleepers_.doorbell().wait(counted.seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd, signaled);
@@ -406,26 +400,37 @@ void Engine::sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, 
     record_wake();
 }
 
-/// Writes down for onlookers what the thread is about to sleep for.
-/// @return how long it may sleep at most, because it has to say then that it does
-std::uint64_t Engine::show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call) {
-  const std::uint64_t now_ns = core_.now_ns();
-  if (sleeper.since_ns == 0) sleeper.since_ns = now_ns;
-  sleeper.condition.describe(call.subject);
-  call.since_ns = sleeper.since_ns;
-  call.thread = gettid();
+/// Writes down for onlookers what the thread waits for, once for the whole wait, because between two of its sleeps it
+/// waits, too.
+void Engine::show_on_duty(Sleeper& sleeper) {
+  if (!sleeper.shown) {
+    SleepingCall& call = sleeper.shown.emplace();
+    sleeper.condition.describe(call.subject);
+    call.since_ns = core_.now_ns();
+    call.thread = gettid();
+    call.tells_itself = sleeper.timeout_ns >= stall_ns_of(core_.settings);
+    core_.sleeping_calls.link(call);
+    sleeper.noted = true;
+  }
+  const WaitSubject& subject = sleeper.shown->subject;
+  for (const WaitObject& object : subject.objects()) core_.polled.note_at_once(subject.kind, object.handle);
+}
+
+/// How long a wait that is shown may sleep, because it has to say then that it lasts.
+std::uint64_t Engine::until_told_on_duty(const Sleeper& sleeper) {
   const std::uint64_t stall_ns = stall_ns_of(core_.settings);
-  call.tells_itself = sleeper.timeout_ns >= stall_ns;
-  core_.sleeping_calls.link(call);
-  for (const WaitObject& object : call.subject.objects()) core_.polled.note_at_once(call.subject.kind, object.handle);
   if (stall_ns == StallWatch::kNever || sleeper.told) return kForever;
-  const std::uint64_t due_ns = sleeper.since_ns + stall_ns;
+  const std::uint64_t due_ns = sleeper.shown->since_ns + stall_ns;
+  const std::uint64_t now_ns = core_.now_ns();
   return due_ns > now_ns ? due_ns - now_ns : 0;
 }
 
-void Engine::unshow_sleep(const SleepingCall& call) {
+void Engine::end_notes(const Sleeper& sleeper) {
+  WaitSubject subject;
+  sleeper.condition.describe(subject);
   const Duty duty(*this);
-  core_.sleeping_calls.unlink(call);
+  if (sleeper.recorded) core_.recorder()->add_of_thread(Step::kWaitEnd, static_cast<std::uint8_t>(subject.kind));
+  if (sleeper.shown) core_.sleeping_calls.unlink(*sleeper.shown);
 }
 
 void Engine::flush(std::uint64_t timeout_ns) {

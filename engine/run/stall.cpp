@@ -16,10 +16,11 @@ static_assert(kBetweenLooksWhyNs >= kBetweenLooksNs);
 
 /// What is said of a wait that lasts is said while the call is still written down.
 void Engine::tell_if_stalled(Sleeper& sleeper) {
-  const std::uint64_t waited_ns = core_.now_ns() - sleeper.since_ns;
   const std::uint64_t stall_ns = stall_ns_of(core_.settings);
-  if (waited_ns < stall_ns || sleeper.told || node_ == nullptr) [[likely]]
+  if (stall_ns == StallWatch::kNever || !sleeper.shown || sleeper.told || node_ == nullptr) [[likely]]
     return;
+  const std::uint64_t waited_ns = core_.now_ns() - sleeper.shown->since_ns;
+  if (waited_ns < stall_ns) return;
   sleeper.told = true;
   const NoCancellation whole;
   const ProcessSegment& segment = *node_->segment;

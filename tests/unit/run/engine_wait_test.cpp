@@ -4,7 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdint>
+#include <functional>
 #include <thread>
 
 #include "tests/unit/run/engine_fixture.h"
@@ -213,6 +216,56 @@ TEST_F(EngineWaitTest, Steps__do_not_look_after_the_dead_more_often_than_set) {
   now_ns += 10 * kSecondNs;
   for (int i = 0; i < 5'000; ++i) engine->step();
   EXPECT_EQ(pending(), 0u);
+}
+
+/// Waits for a counter until it has been asked often enough, and looks whether onlookers are told so.
+class ShownWait {
+ public:
+  bool operator()(Core& core) {
+    is_shown = core.sleeping_calls.first != nullptr;
+    if (is_shown) thread = core.sleeping_calls.first->thread;
+    ++asked;
+    return ends(core);
+  }
+  void describe(WaitSubject& subject) const {
+    subject.kind = WaitKind::kCounters;
+    subject.add(7, 3);
+  }
+
+  std::function<bool(Core&)> ends;
+  int asked = 0;
+  bool is_shown = false;
+  std::int32_t thread = 0;
+};
+
+TEST_F(EngineWaitTest, Wait__is_shown_from_its_first_sleep_to_its_end) {
+  close();
+  settings.sleep_after_us = 0;
+  settings.peer_check_ms = 1;
+  open();
+  post(get());  // What is awaited lets nobody sleep for longer than that.
+  const auto sleeps = [](const Core& core) { return core.counters.get(Counter::kSleeps); };
+  ShownWait shown;
+  shown.ends = [&](Core& core) {
+    EXPECT_EQ(shown.is_shown, sleeps(core) != 0) << "between two sleeps, too";
+    return sleeps(core) == 3;
+  };
+  EXPECT_EQ(engine->wait(shown, Engine::kForever), WaitResult::kReached);
+  EXPECT_EQ(shown.thread, gettid());
+  const Engine::Duty duty(*engine);
+  EXPECT_EQ(duty.core().sleeping_calls.first, nullptr);
+}
+
+TEST_F(EngineWaitTest, Wait__that_does_not_come_to_sleep_is_shown_after_many_looks) {
+  clock_step_ns = 0;
+  ShownWait shown;
+  shown.ends = [&](Core&) { return shown.asked == 5000; };
+  EXPECT_EQ(engine->wait(shown, Engine::kForever), WaitResult::kReached);
+  EXPECT_TRUE(shown.is_shown);
+  EXPECT_EQ(counted(Counter::kSleeps), 0u);
+  shown.ends = [&](Core&) { return true; };
+  EXPECT_EQ(engine->wait(shown, Engine::kForever), WaitResult::kReached);
+  EXPECT_FALSE(shown.is_shown);
 }
 
 TEST_F(EngineWaitTest, Abort__ends_waits_now_and_in_future_but_not_polls) {
