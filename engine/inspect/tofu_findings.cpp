@@ -1,6 +1,9 @@
 // What uTofu waits for: sessions, gates, queues that are full, owners that nobody knows.
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "engine/inspect/job_view.h"
 #include "engine/observe/hex_text.h"
@@ -131,49 +134,92 @@ void judge_vcq(const JobView& job, const ProcessPicture& process, const VcqPictu
   judge_queue("MRQ", vcq.mrq_unread, vcq.mrq_entries, vcq.mrq_progress);
 }
 
-/// A loop that looks at a TCQ or an MRQ, where nothing is.
-void judge_loop(const JobView& job, const ProcessPicture& process, const PollPicture& poll,
-                std::vector<Finding>* findings) {
-  const bool is_tcq = poll.seen.kind == WaitKind::kTcq;
-  if (!poll.goes_on || (!is_tcq && poll.seen.kind != WaitKind::kMrq)) return;
-  const auto is_due = [](const OperationPicture& operation) { return operation.interface_index == kTofuInterface; };
-  if (std::ranges::any_of(process.core.operations, is_due)) return;  // Whoever owes the answer is told.
-  const auto is_held_back = [&poll](const VcqPicture& vcq) {
-    return vcq.id == poll.seen.object && (vcq.delayed != 0 || vcq.waiting.size != 0);
-  };
-  if (is_tcq && std::ranges::any_of(process.core.vcqs, is_held_back)) return;  // That is told.
-  const auto explains = [&process](const Finding& finding) {
-    const bool failed = finding.kind == FindingKind::kCommunicationFailed && finding.other == process.id();
-    const bool unread = finding.kind == FindingKind::kNoticesUnread && finding.where == process.id();
-    return failed || unread;
-  };
-  if (std::ranges::any_of(*findings, explains)) return;
-  Finding finding;
-  finding.kind = is_tcq ? FindingKind::kNoAnswerDue : FindingKind::kEventLacks;
-  finding.where = process.id();
-  finding.object = (is_tcq ? "TCQ of " : "MRQ of ") + vcq_name(poll.seen.object);
-  const auto seen = std::ranges::find(process.core.vcqs, poll.seen.object, &VcqPicture::id);
-  if (seen != process.core.vcqs.end()) finding.progress = is_tcq ? seen->tcq_progress : seen->mrq_progress;
-  finding.sentence = job.name(process.id()) + " looks again and again at the " + finding.object;
-  const auto is_elsewhere = [&poll](const VcqPicture& vcq) {
-    return vcq.id != poll.seen.object && vcq.tcq_unread != 0;
-  };
-  const auto elsewhere = std::ranges::find_if(process.core.vcqs, is_elsewhere);
-  if (is_tcq && elsewhere != process.core.vcqs.end()) {
-    finding.kind = FindingKind::kNoticesUnread;
-    finding.progress += elsewhere->tcq_progress;
-    finding.sentence += ", where nothing is to come, and not at the TCQ of " + vcq_name(elsewhere->id) +
-                        ", where entries wait: " + std::to_string(elsewhere->tcq_unread);
-    findings->push_back(std::move(finding));
-    return;
+/// A loop that looks at TCQs and MRQs, where nothing is. One that looks at several waits for any of them.
+class QueueLoop {
+ public:
+  QueueLoop(const JobView& job, const ProcessPicture& process) : job_(job), process_(process) {
+    for (const PollPicture& poll : process.core.polls) {
+      const bool is_tcq = poll.seen.kind == WaitKind::kTcq;
+      if (!poll.goes_on || (!is_tcq && poll.seen.kind != WaitKind::kMrq)) continue;
+      if (is_tcq && is_held_back(poll.seen.object)) continue;  // That is told.
+      std::vector<std::uint64_t>& vcqs = is_tcq ? tcqs_ : mrqs_;
+      vcqs.push_back(poll.seen.object);
+    }
+    std::ranges::sort(tcqs_);
+    std::ranges::sort(mrqs_);
+    is_several_ = tcqs_.size() > 1 || mrqs_.size() > 1 || (!tcqs_.empty() && !mrqs_.empty() && tcqs_ != mrqs_);
+    for (const VcqPicture& vcq : process.core.vcqs) {
+      if (is_several_ || std::ranges::find(tcqs_, vcq.id) != tcqs_.end()) progress_ += vcq.tcq_progress;
+      if (is_several_ || std::ranges::find(mrqs_, vcq.id) != mrqs_.end()) progress_ += vcq.mrq_progress;
+    }
   }
-  finding.sentence += is_tcq
-                          ? ", where nothing is to come: no communication of it is under way; did it ask for "
-                            "UTOFU_ONESIDED_FLAG_TCQ_NOTICE?"
-                          : ", where no notice is: only puts with UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, and its own "
-                            "communications with UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, bring one";
-  findings->push_back(std::move(finding));
-}
+
+  void judge(std::vector<Finding>* findings) const {
+    if ((tcqs_.empty() && mrqs_.empty()) || is_told_otherwise(*findings)) return;
+    const std::vector<std::uint64_t>& first = mrqs_.empty() ? tcqs_ : mrqs_;
+    Finding finding;
+    finding.kind = mrqs_.empty() ? FindingKind::kNoAnswerDue : FindingKind::kEventLacks;
+    finding.where = process_.id();
+    const std::string name = (mrqs_.empty() ? "TCQ of " : "MRQ of ") + vcq_name(first.front());
+    finding.object = is_several_ ? "queues of its VCQs" : name;
+    finding.progress = progress_;
+    finding.sentence = job_.name(process_.id()) + " looks again and again at the " + name + others_text();
+    const auto elsewhere = std::ranges::find_if(process_.core.vcqs, [this](const VcqPicture& vcq) {
+      return vcq.tcq_unread != 0 && std::ranges::find(tcqs_, vcq.id) == tcqs_.end();
+    });
+    if (!tcqs_.empty() && elsewhere != process_.core.vcqs.end()) {
+      finding.kind = FindingKind::kNoticesUnread;
+      finding.progress += elsewhere->tcq_progress;
+      finding.sentence += ", where nothing is to come, and not at the TCQ of " + vcq_name(elsewhere->id) +
+                          ", where entries wait: " + std::to_string(elsewhere->tcq_unread);
+    } else {
+      finding.sentence += cause_text();
+    }
+    findings->push_back(std::move(finding));
+  }
+
+ private:
+  bool is_held_back(std::uint64_t id) const {
+    return std::ranges::any_of(process_.core.vcqs, [id](const VcqPicture& vcq) {
+      return vcq.id == id && (vcq.delayed != 0 || vcq.waiting.size != 0);
+    });
+  }
+
+  bool is_told_otherwise(const std::vector<Finding>& findings) const {
+    const auto is_due = [](const OperationPicture& operation) { return operation.interface_index == kTofuInterface; };
+    if (std::ranges::any_of(process_.core.operations, is_due)) return true;  // Whoever owes the answer is told.
+    return std::ranges::any_of(findings, [this](const Finding& finding) {
+      const bool failed = finding.kind == FindingKind::kCommunicationFailed && finding.other == process_.id();
+      const bool unread = finding.kind == FindingKind::kNoticesUnread && finding.where == process_.id();
+      return failed || unread;
+    });
+  }
+
+  /// ", and at 11 queues more of its VCQs"
+  std::string others_text() const {
+    const std::size_t others = tcqs_.size() + mrqs_.size() - 1;
+    if (others == 0) return "";
+    if (mrqs_.size() == 1 && tcqs_ == mrqs_) return ", and at its TCQ";
+    return ", and at " + std::to_string(others) + (others == 1 ? " queue" : " queues") + " more of its VCQs";
+  }
+
+  std::string cause_text() const {
+    if (mrqs_.empty())
+      return ", where nothing is to come: no communication of it is under way; did it ask for "
+             "UTOFU_ONESIDED_FLAG_TCQ_NOTICE?";
+    return std::string(", where no notice is: ") + (tcqs_.empty() ? "" : "no communication of it is under way, and ") +
+           "only puts with UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, and its own communications with "
+           "UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, bring one";
+  }
+
+  const JobView& job_;
+  const ProcessPicture& process_;
+  std::vector<std::uint64_t> tcqs_;  ///< VCQs.
+  std::vector<std::uint64_t> mrqs_;
+  /// Onlookers see some of them only, and not the same ones at each look (PolledObjects), so all of the process count.
+  bool is_several_ = false;
+  std::uint64_t progress_ = 0;
+};
 
 /// What a gate waits for.
 class GateInputs {
@@ -263,9 +309,7 @@ void find_tofu(const JobView& job, std::vector<Finding>* findings) {
                                std::to_string(ownerless.requests)});
     }
   }
-  for (const ProcessPicture& process : job.processes()) {
-    for (const PollPicture& poll : process.core.polls) judge_loop(job, process, poll, findings);
-  }
+  for (const ProcessPicture& process : job.processes()) QueueLoop(job, process).judge(findings);
 }
 
 }  // namespace portofu

@@ -245,13 +245,23 @@ std::string reason_text(const InterfacePicture& ni, const RefusedMessage& refuse
   return "";
 }
 
+/// Of libfabric: its program may have ended its wait with it, and does not know the cause before it reads it.
+bool has_unread_error(const ProcessPicture& process) {
+  return std::ranges::any_of(process.core.interfaces, [](const InterfacePicture& ni) {
+    return ni.is_fabric() && std::ranges::any_of(ni.queues, [](const QueuePicture& queue) {
+             return queue.size != 0 && queue.oldest_fail != NiFail::kOk;
+           });
+  });
+}
+
 void find_refusal(const JobView& job, const ProcessPicture& process, const InterfacePicture& ni,
                   std::vector<Finding>* findings) {
   const RefusedMessage& refused = ni.last_refused;
   if (refused.reason == RefusedFor::kNothing || refused.reason == RefusedFor::kDisabled) return;
   const MatchKey key{refused.match_bits, {refused.nid, refused.pid}};
   const ProcessId from = JobView::physical(ni, key.source);
-  if (!job.anybody_waits()) return;  // It may be a third process that wants what should have come of it.
+  // It may be a third process that wants what should have come of it.
+  if (!job.anybody_waits() && std::ranges::none_of(job.processes(), has_unread_error)) return;
   const Nearest nearest = nearest_of(ni, refused.pt_index, key, {refused.length, refused.offset});
   Finding finding{FindingKind::kMessageRefused,
                   process.id(),

@@ -1,9 +1,14 @@
 // Who waits for what, asleep or by looks: counters that lack events, queues without them, answers that nobody owes.
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "engine/inspect/explanation.h"
 #include "engine/inspect/wait_graph.h"
 #include "engine/observe/hex_text.h"
+#include "engine/queue/clock.h"
 
 namespace portofu {
 namespace {
@@ -65,7 +70,9 @@ std::string entries_text(const JobView& job, const InterfacePicture& ni, const F
   text += " at " + portal_name(ni, pt_index) + with_bits_text(ni, pt_index, entry.criteria);
   const ProcessId source = JobView::wanted_source(ni, entry.criteria);
   if (source != ProcessId{}) text += " of " + job.name(source);
-  if (feeders.entries.size() > 1)
+  if (feeders.entries.size() == 2)
+    text += std::string(", and of one ") + (ni.is_fabric() ? "receive" : "entry") + " more";
+  if (feeders.entries.size() > 2)
     text += ", and of " + std::to_string(feeders.entries.size() - 1) + (ni.is_fabric() ? " receives" : " entries") +
             " more";
   if (source != ProcessId{} && job.is_gone(source)) text += std::string("; ") + kIsGone;
@@ -125,8 +132,12 @@ std::string trigger_text(const TriggerChain& chain, Handle waited) {
   return text;
 }
 
-/// " has been waiting for 12 s", of a call that sleeps.
-std::string slept_text(const SleepPicture& sleep) { return " has been waiting " + since_text(sleep.since_ns); }
+/// " has been waiting for 12 s", of a call that sleeps. A call that lasts is there at both looks: one that has begun
+/// between them is one of a loop of short waits, which has lasted longer than this one.
+std::string slept_text(const SleepPicture& sleep) {
+  if (monotonic_ns() - sleep.since_ns < kBetweenLooksNs) return " waits again and again";
+  return " has been waiting " + since_text(sleep.since_ns);
+}
 
 /// A counter that has not what a thread wants of it.
 class CounterWait {
@@ -230,7 +241,7 @@ class QueueWait {
     if (cause.weight > best_.weight) best_ = std::move(cause);
   }
 
-  /// @param how  " has been waiting for 12 s"
+  /// @param how  " has been waiting for 12 s", say
   void judge(const std::string& how, std::vector<Finding>* findings) const {
     if (object_.empty() || answers_due_) return;
     const auto says_more = [this](const Finding& finding) {
@@ -272,16 +283,12 @@ class QueueWait {
           FindingKind::kEventLacks,
           "no receive is posted, and deferred work that may complete there waits for " + counter_name(deferred->handle),
           {}};
-    if (feeders.entries.empty())
-      return {0,
-              FindingKind::kNoAnswerDue,
-              "no receive is posted, and no operation is under way, that completes there",
-              {}};
-    return {0,
-            FindingKind::kEventLacks,
-            "no receive is posted there; only a write with FI_REMOTE_CQ_DATA would complete there, to memory of key " +
-                hex_text(feeders.entries.front()->criteria.match_bits),
-            {}};
+    std::string text = std::string("no receive is posted, and no operation is under way, that completes there") +
+                       "; was FI_COMPLETION asked for, if its endpoint has FI_SELECTIVE_COMPLETION?";
+    if (feeders.entries.empty()) return {0, FindingKind::kNoAnswerDue, std::move(text), {}};
+    text += " A write of another process would with FI_REMOTE_CQ_DATA, to memory of key " +
+            hex_text(feeders.entries.front()->criteria.match_bits);
+    return {0, FindingKind::kEventLacks, std::move(text), {}};
   }
 
   Cause cause_of(const InterfacePicture& ni, const Feeders& feeders) const {

@@ -194,6 +194,38 @@ TEST_F(TofuFindings, Loop__of_looks_at_an_MRQ_is_told_unless_the_cause_is_known)
   EXPECT_EQ(find()[0].kind, FindingKind::kCommunicationFailed);
 }
 
+// As a library behind the program has it, which looks at all of its queues whatever it waits for.
+TEST_F(TofuFindings, Loop__of_looks_at_several_queues_is_told_once) {
+  add_loop(job_[0], WaitKind::kTcq, 0x44);
+  add_loop(job_[0], WaitKind::kMrq, 0x44);
+  ASSERT_EQ(find().size(), 1u);
+  EXPECT_EQ(find()[0].kind, FindingKind::kEventLacks);
+  EXPECT_EQ(find()[0].object, "MRQ of VCQ 0x44");
+  EXPECT_NE(find()[0].sentence.find("at the MRQ of VCQ 0x44, and at its TCQ, where no notice is: no communication"),
+            std::string::npos)
+      << find()[0].sentence;
+  add_loop(job_[0], WaitKind::kTcq, 0x43);
+  add_loop(job_[0], WaitKind::kMrq, 0x43);
+  add_loop(job_[1], WaitKind::kTcq, 0x45);
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].object, "queues of its VCQs");
+  EXPECT_NE(found[0].sentence.find("at the MRQ of VCQ 0x43, and at 3 queues more of its VCQs, where no notice is"),
+            std::string::npos)
+      << found[0].sentence;
+  EXPECT_EQ(found[1].object, "TCQ of VCQ 0x45");
+}
+
+TEST_F(TofuFindings, Queue__that_is_looked_at_beside_others_is_none_that_is_forgotten) {
+  for (const std::uint64_t id : {0x44, 0x45}) {
+    job_[0].core.vcqs.emplace_back().id = id;
+    add_loop(job_[0], WaitKind::kTcq, id);
+  }
+  job_[0].core.vcqs[1].tcq_unread = 3;
+  ASSERT_EQ(find().size(), 1u);
+  EXPECT_EQ(find()[0].kind, FindingKind::kNoAnswerDue) << "it is just about to be read";
+}
+
 TEST_F(TofuFindings, Owner__that_nobody_knows_is_told) {
   job_[1].core.ownerless.push_back({make_tofu_id(TofuIdKind::kVbg, {}, 0), 4});
   const std::vector<Finding> found = find();

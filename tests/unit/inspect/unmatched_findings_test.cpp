@@ -220,6 +220,14 @@ TEST_F(UnmatchedFindings, Operation_on_memory_of_libfabric__is_told_with_the_nea
       << find()[0].sentence;
   interface_in(target_).last_refused.reason = RefusedFor::kOperation;
   EXPECT_TRUE(find().at(0).sentence.ends_with(", whose region does not allow the operation")) << find()[0].sentence;
+  target_.polls = false;
+  EXPECT_TRUE(find().empty()) << "nobody waits";
+  interface_in(job_[0]).index = kFabricInterface;
+  QueuePicture& queue = interface_in(job_[0]).queues.emplace_back();
+  queue.size = 1;
+  EXPECT_TRUE(find().empty());
+  queue.oldest_fail = NiFail::kDropped;
+  EXPECT_EQ(find().at(0).kind, FindingKind::kMessageRefused) << "rank 0 does not read its error";
 }
 
 TEST_F(UnmatchedFindings, Interface__is_named_where_a_process_has_several) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/observe/hex_text.h"
+#include "engine/queue/clock.h"
 #include "tests/unit/support/made_up_job.h"
 
 namespace portofu {
@@ -28,6 +29,18 @@ TEST(WaitFindings, Counter__lacks_what_its_test_wants_more) {
                   .at(0)
                   .sentence.ends_with("PORTOFU_JOB_KEY; the entry has room for 32 bytes, and cuts longer messages"));
   EXPECT_NE(found_in(job, find_lacking).at(0).sentence.find("; it counts bytes of messages at"), std::string::npos);
+}
+
+TEST(WaitFindings, Wait__that_began_between_the_looks_is_one_of_a_loop) {
+  std::vector<ProcessPicture> job = made_up_job(1);
+  add_counter(job[0], 4);
+  add_sleep(job[0], WaitKind::kCounters, 5);
+  job[0].core.sleeps[0].since_ns = monotonic_ns();
+  EXPECT_NE(found_in(job, find_lacking).at(0).sentence.find("rank 0 waits again and again until counter 0x"),
+            std::string::npos);
+  job[0].core.sleeps[0].since_ns = monotonic_ns() - 2'000'000'000;
+  EXPECT_NE(found_in(job, find_lacking).at(0).sentence.find("rank 0 has been waiting for 2 s until counter 0x"),
+            std::string::npos);
 }
 
 TEST(WaitFindings, Entry__that_names_a_counter_and_does_not_count_there_is_told) {
@@ -316,8 +329,9 @@ TEST(WaitFindings, Completion__in_a_queue_of_libfabric_that_nobody_reads_is_told
   add_loop(job[0], WaitKind::kEventQueue, queues[0]);
   std::vector<Finding> found = found_in(job, find_lacking);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_TRUE(
-      found[0].sentence.ends_with("; no receive is posted, and no operation is under way, that completes there"))
+  EXPECT_TRUE(found[0].sentence.ends_with(
+      "; no receive is posted, and no operation is under way, that completes there; was FI_COMPLETION asked for, if "
+      "its endpoint has FI_SELECTIVE_COMPLETION?"))
       << found[0].sentence;
   interface_in(job[0]).queues[1].size = 1;
   found = found_in(job, find_lacking);
@@ -335,16 +349,18 @@ TEST(WaitFindings, Receives_of_libfabric__are_told_in_its_words_and_memory_is_no
   std::vector<PortalPicture>& portals = interface_in(job[0]).portals;
   add_entry(portals[0], 0x65).options = kEntryOpPut;
   add_loop(job[0], WaitKind::kEventQueue, queue);
-  EXPECT_EQ(sentence(), "rank 0 looks again and again for an event of completion queue " + hex_text(queue) +
-                            "; no receive is posted there; only a write with FI_REMOTE_CQ_DATA would complete there, "
-                            "to memory of key 0x65");
+  EXPECT_EQ(sentence(),
+            "rank 0 looks again and again for an event of completion queue " + hex_text(queue) +
+                "; no receive is posted, and no operation is under way, that completes there; was FI_COMPLETION "
+                "asked for, if its endpoint has FI_SELECTIVE_COMPLETION? A write of another process would "
+                "with FI_REMOTE_CQ_DATA, to memory of key 0x65");
   add_entry(portals[1], 0x10, job_id(1), 0xf).options = kEntryOpPut | kEntryTakesData | kEntryUseOnce;
   EXPECT_TRUE(sentence().ends_with("; it logs messages at fi_trecv of endpoint 1 with tag 0x10, ignore 0xf of rank 1"))
       << sentence();
   EXPECT_EQ(found_in(job, find_lacking).at(0).other, job_id(1));
   // FI_MULTI_RECV: it stays, and is awaited like the others.
   add_entry(portals[2], 0).options = kEntryOpPut | kEntryTakesData | kEntryManageLocal;
-  EXPECT_TRUE(sentence().ends_with("of rank 1, and of 1 receives more")) << sentence();
+  EXPECT_TRUE(sentence().ends_with("of rank 1, and of one receive more")) << sentence();
   EXPECT_EQ(found_in(job, find_lacking).at(0).other, ProcessId{}) << "anybody may send";
   portals[1].priority.items.clear();
   EXPECT_TRUE(sentence().ends_with("; it logs messages at fi_recv of endpoint 1")) << sentence();
