@@ -1,17 +1,21 @@
 // ptl_info and ptl_ping, run as users run them.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <portals4.h>
 #include <sched.h>
 #include <unistd.h>
 #include <utofu.h>
 
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "tests/process/child_process.h"
 #include "tests/process/command_output.h"
+#include "tests/process/own_node.h"
 
 namespace portofu {
 namespace {
@@ -49,6 +53,45 @@ struct OpenInterface {
   ptl_handle_md_t md = PTL_INVALID_HANDLE;
   ptl_process_t id{};
 };
+
+/// What a living process of another version has in the directory of segments: nobody removes it.
+class ForeignSegment {
+ public:
+  explicit ForeignSegment(std::uint32_t nid) {
+    std::array<char, 64> name{};
+    std::snprintf(name.data(), name.size(), "portofu-%u-%08x-777", geteuid(), nid);
+    name_ = name.data();
+    fd_ = open(path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    EXPECT_EQ(fcntl(fd_, F_OFD_SETLK, &whole), 0);
+  }
+  ~ForeignSegment() {
+    std::remove(path().c_str());
+    close(fd_);
+  }
+  ForeignSegment(const ForeignSegment&) = delete;
+  ForeignSegment& operator=(const ForeignSegment&) = delete;
+
+  std::string path() const { return "/dev/shm/" + name_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  int fd_ = -1;
+};
+
+TEST(PtlInfo, Segment_of_another_version__is_told_by_all_that_cannot_read_it) {
+  const OwnNode node;
+  const ForeignSegment segment(node.nid());
+  EXPECT_TRUE(contains(output_of(PORTOFU_PTL_INFO " -p"), segment.name() + " is not a segment of this version"));
+  const std::string said = output_of(PORTOFU_PTL_INFO " --explain");
+  EXPECT_TRUE(contains(said, "There are segments of another version of Portofu than this tool")) << said;
+  const std::string json = output_of(PORTOFU_PTL_INFO " --explain --json");
+  const std::size_t listed = json.find("foreign_segments");
+  ASSERT_NE(listed, std::string::npos) << json;
+  EXPECT_TRUE(contains(json.substr(listed), segment.name())) << json;
+}
 
 TEST(PtlInfo, Process_that_is_asked_for_and_not_there__is_named) {
   const OpenInterface other;

@@ -64,7 +64,8 @@ int explain(const ExplainOptions& options) {
   std::vector<Explanation> jobs = explain_looks(std::move(looks));
   if (options.pid != 0) leave_only(options.pid, &jobs);
   const bool is_there = options.pid == 0 || !jobs.empty();
-  std::fputs((options.json ? json_text(jobs) : plain_text(jobs)).c_str(), stdout);
+  const std::vector<std::string> foreign = foreign_segments(directory);
+  std::fputs((options.json ? json_text(jobs, foreign) : plain_text(jobs, foreign)).c_str(), stdout);
   for (const std::string& host : silent)
     std::fprintf(stderr, "ptl_info: host %s has not said what it sees: is this very ptl_info there?\n", host.c_str());
   return silent.empty() && is_there ? 0 : 1;

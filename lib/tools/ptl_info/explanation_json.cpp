@@ -193,13 +193,17 @@ Json finding_of(const std::vector<ProcessPicture>& processes, const Finding& fin
 
 }  // namespace
 
-std::string json_text(const std::vector<Explanation>& jobs) {
-  const Json all{{"jobs", list_of(jobs, [](const Explanation& job) {
-                    const auto found = [&job](const Finding& finding) { return finding_of(job.processes, finding); };
-                    return Json{{"job_key", job.job_key},
-                                {"processes", list_of(job.processes, process_of)},
-                                {"findings", list_of(job.findings, found)}};
-                  })}};
+std::string json_text(const std::vector<Explanation>& jobs, const std::vector<std::string>& foreign) {
+  const Json all{{"jobs", list_of(jobs,
+                                  [](const Explanation& job) {
+                                    const auto found = [&job](const Finding& finding) {
+                                      return finding_of(job.processes, finding);
+                                    };
+                                    return Json{{"job_key", job.job_key},
+                                                {"processes", list_of(job.processes, process_of)},
+                                                {"findings", list_of(job.findings, found)}};
+                                  })},
+                 {"foreign_segments", foreign}};
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -8,8 +8,9 @@
 
 namespace portofu::tools {
 
-/// {"jobs": [{"job_key": ..., "processes": [...], "findings": [...]}]}. Match bits and handles are texts in
-/// hexadecimal, because a number of JSON need not have 64 bits.
-std::string json_text(const std::vector<Explanation>& jobs);
+/// {"jobs": [{"job_key": ..., "processes": [...], "findings": [...]}], "foreign_segments": [...]}. Match bits and
+/// handles are texts in hexadecimal, because a number of JSON need not have 64 bits.
+/// @param foreign  foreign_segments
+std::string json_text(const std::vector<Explanation>& jobs, const std::vector<std::string>& foreign);
 
 }  // namespace portofu::tools

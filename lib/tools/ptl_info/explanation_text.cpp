@@ -1,8 +1,12 @@
 #include "lib/tools/ptl_info/explanation_text.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 namespace portofu::tools {
 namespace {
@@ -157,7 +161,18 @@ void show_sleep(Lines& lines, const SleepPicture& sleep) {
   const char* const what = sleep.subject.kind == WaitKind::kCounters     ? "for counter "
                            : sleep.subject.kind == WaitKind::kEventQueue ? "at "
                                                                          : "in the library";
-  lines.add("    thread %d sleeps %s%s", sleep.thread, what, objects.c_str());
+  lines.add("    thread %d waits %s%s", sleep.thread, what, objects.c_str());
+}
+
+/// A call that waits looks now and then, too, and is shown as one that waits.
+bool looks_beside_waits(const ProcessPicture& process) {
+  const auto is_waited_for = [&process](std::uint64_t object) {
+    return std::ranges::any_of(process.core.sleeps, [object](const SleepPicture& sleep) {
+      return std::ranges::find(sleep.subject.objects(), object, &WaitObject::handle) != sleep.subject.objects().end();
+    });
+  };
+  const auto is_beside = [&](const PollPicture& poll) { return poll.goes_on && !is_waited_for(poll.seen.object); };
+  return process.polls && (process.core.sleeps.empty() || std::ranges::any_of(process.core.polls, is_beside));
 }
 
 void show_tofu(Lines& lines, const CorePicture& core) {
@@ -189,7 +204,7 @@ void show_process(Lines& lines, const ProcessPicture& process) {
               channel.waiting_packets);
   }
   for (const SleepPicture& sleep : process.core.sleeps) show_sleep(lines, sleep);
-  if (process.polls) lines.add("    polls: the program looks again and again");
+  if (looks_beside_waits(process)) lines.add("    polls: the program looks again and again");
   const bool is_here = process.sight == Sight::kWhole && process.run_state != RunState::kStopped;
   if (is_here && !process.is_waiting())
     lines.add("    in no call of the library: its first thread %s",
@@ -225,13 +240,30 @@ const char* sight_text(Sight sight) {
   return "";
 }
 
+std::vector<std::string> foreign_segments(const std::string& directory) {
+  std::vector<SegmentView> views;
+  view_segments(directory, &views);
+  std::vector<std::string> names;
+  for (const SegmentView& view : views) {
+    const bool is_there = access((directory + '/' + view.name).c_str(), F_OK) == 0;  // Else it has ended meanwhile.
+    if (view.life == SegmentLife::kUnknown && is_there) names.push_back(view.name);
+  }
+  return names;
+}
+
+std::string foreign_text(const std::vector<std::string>& segments) {
+  if (segments.empty()) return "";
+  return "segments of another version of Portofu than this tool, which cannot read them: " +
+         std::to_string(segments.size()) + ", the first is " + segments.front();
+}
+
 std::string process_text(const ProcessPicture& process) {
   Lines lines;
   show_process(lines, process);
   return lines.text();
 }
 
-std::string plain_text(const std::vector<Explanation>& jobs) {
+std::string plain_text(const std::vector<Explanation>& jobs, const std::vector<std::string>& foreign) {
   Lines lines;
   for (const Explanation& job : jobs) {
     lines.add("Job %u", job.job_key);
@@ -242,6 +274,7 @@ std::string plain_text(const std::vector<Explanation>& jobs) {
     lines.add("%s", "");
   }
   if (jobs.empty()) lines.add("No such process has an interface open");
+  if (!foreign.empty()) lines.add("There are %s", foreign_text(foreign).c_str());
   return lines.text();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "lib/tools/man_page.h"
+#include "lib/tools/ptl_info/explanation_text.h"
 #include "lib/tools/ptl_top/rates.h"
 #include "lib/tools/ptl_top/screen.h"
 
@@ -51,6 +52,8 @@ int print_once(const TopOptions& options, bool as_json) {
     return 0;
   }
   for (const std::string& line : table_of(rows)) std::printf("%s\n", line.c_str());
+  const std::string foreign = foreign_text(foreign_segments(options.directory));
+  if (!foreign.empty()) std::printf("There are %s\n", foreign.c_str());
   return 0;
 }
 
