@@ -24,6 +24,9 @@ Topology load_topology() {
   hwloc_topology* made = nullptr;
   if (hwloc_topology_init(&made) != 0) return nullptr;
   Topology topology(made);
+  // Else it goes to each core to ask that itself, and waits there while others have it: seconds on a busy machine. What
+  // the kernel says of the cores is enough.
+  hwloc_topology_set_flags(made, HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
   return hwloc_topology_load(made) == 0 ? std::move(topology) : nullptr;
 }
 
