@@ -161,7 +161,8 @@ void TofuChecker::learns(Posted& posted) {
              "uTofu guide, 3.7",
              where + (change->bit >= 0 ? " (bit " + std::to_string(change->bit) + " first)" : "") +
                  " changed before the program had read the TCQ notice or the local MRQ notice",
-             "leave the source alone until utofu_poll_tcq has returned its notice",
+             "leave the source alone until utofu_poll_tcq, or utofu_poll_mrq for UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, "
+             "has returned its notice",
              static_cast<std::int64_t>(change->first), change->bit});
 }
 
