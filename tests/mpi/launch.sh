@@ -221,16 +221,17 @@ ours_in_shared_memory() {
     done
 }
 
-# check_leftovers SUITE BEFORE: compares with what ours_in_shared_memory said before. Looks twice, for jobs of others
-# may be in the middle of their start or their end.
+# check_leftovers SUITE BEFORE: compares with what ours_in_shared_memory said before. Looks again for a minute, for jobs
+# of others may be in the middle of their start or their end.
 check_leftovers() {
-  local suite=$1 left
+  local suite=$1 left tries
   left=$(comm -13 <(printf '%s\n' "$2") <(ours_in_shared_memory))
-  if [[ -n $left ]]; then
+  for ((tries = 0; tries < 12 && ${#left} > 0; tries++)); do
     sleep 5
-    left=$(comm -12 <(printf '%s\n' "$left") <(ours_in_shared_memory) | tr '\n' ' ')
-  fi
-  if [[ -z ${left// /} ]]; then
+    left=$(comm -12 <(printf '%s\n' "$left") <(ours_in_shared_memory))
+  done
+  left=${left//$'\n'/ }
+  if [[ -z $left ]]; then
     report PASS "$suite" "nothing left in /dev/shm" 0
   else
     report FAIL "$suite" "nothing left in /dev/shm" 0 "left behind: $left"

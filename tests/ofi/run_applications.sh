@@ -145,7 +145,9 @@ run_application() {
 
 parse_provider_arguments run_applications.sh "$@"
 allow_mpirun_as_root
+before=$(ours_in_shared_memory)
 while read -r seconds ranks kind name; do
   run_application "$seconds" "$ranks" "$kind" "$name"
 done < <(list_applications)
+check_leftovers "$suite" "$before"
 end_suite "$suite"

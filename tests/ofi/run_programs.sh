@@ -118,6 +118,8 @@ run_pingpongs() {
 
 parse_provider_arguments run_programs.sh "$@"
 allow_mpirun_as_root
+before=$(ours_in_shared_memory)
 run_pingpongs
 run_listed < <(list_tests)
+check_leftovers "$suite" "$before"
 end_suite "$suite"
