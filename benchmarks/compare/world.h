@@ -75,12 +75,12 @@ class World {
 
   /// Half round trip of one cache line that both processes write in turn, without outliers.
   double line_ns() {
-    constexpr int kRoundTrips = 200, kLineBatches = 15;
+    const int round_trips = options.is_test() ? 10 : 200, line_batches = options.is_test() ? 1 : 15;
     std::vector<double> times;
     meet();
-    for (int batch = 0; batch < kLineBatches; ++batch) {
+    for (int batch = 0; batch < line_batches; ++batch) {
       const double start = now_s();
-      for (int i = 0; i < kRoundTrips; ++i, balls_ += 2) {
+      for (int i = 0; i < round_trips; ++i, balls_ += 2) {
         if (rank == 0) shared_.ball.store(balls_ + 1, std::memory_order_release);
         const std::uint64_t awaited = rank == 0 ? balls_ + 2 : balls_ + 1;
         for (long tries = 0; shared_.ball.load(std::memory_order_acquire) != awaited; ++tries) {
@@ -88,7 +88,7 @@ class World {
         }
         if (rank == 1) shared_.ball.store(balls_ + 2, std::memory_order_release);
       }
-      times.push_back((now_s() - start) * 1e9 / (2 * kRoundTrips));
+      times.push_back((now_s() - start) * 1e9 / (2 * round_trips));
     }
     meet();
     return median(times);
@@ -109,7 +109,7 @@ class World {
   /// returns counts. When the cores moved apart or together meanwhile, it is printed as dropped and measured again.
   template <class Value>
   void labelled(const std::string& what, double x, const char* unit, Value&& value) {
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    for (int attempt = 0; attempt < (options.is_test() ? 1 : kAttempts); ++attempt) {
       const double before = is_pair() ? line_ns() : 0;
       const double result = value();
       const double after = is_pair() ? line_ns() : 0;
