@@ -84,7 +84,7 @@ TEST_F(PtlSimClock, Sleepers__wait_for_those_who_compute) {
 /// Whoever computes seems to poll its memory, as the others do, and nobody is left that could go on.
 TEST_F(PtlSimClock, Ranks__that_compute_go_on_though_all_seem_to_poll_memory) {
   for (const char* nodes : {"2", "4"}) {
-    const Ended job = run({"--nodes", nodes, "--hang", "30", PORTOFU_SIM_SLEEPERS, "once"});
+    const Ended job = run({"--nodes", nodes, PORTOFU_SIM_SLEEPERS, "once"});
     EXPECT_EQ(job.status, 0) << nodes << ": " << job.output;
   }
 }
@@ -165,8 +165,7 @@ TEST_F(PtlSimClock, Launcher__starts_the_ranks_itself) {
 /// As a script of several mpiruns is one.
 TEST_F(PtlSimClock, Launcher__may_start_one_job_after_the_other) {
   const std::string job = std::string(PORTOFU_PTL_RUN) + " -n 2 " + PORTOFU_SIM_LATENCY;
-  const Ended both =
-      run({"--nodes", "2", "--hang", "20", "--launcher", "/bin/sh", "-c", job + " && sleep 1 && " + job});
+  const Ended both = run({"--nodes", "2", "--launcher", "/bin/sh", "-c", job + " && sleep 1 && " + job});
   ASSERT_EQ(both.status, 0) << both.output;
   EXPECT_EQ(numbers_behind("steady", both.output).size(), 2u) << both.output;
 }
@@ -180,13 +179,16 @@ TEST_F(PtlSimClock, Launcher__whose_rank_ends_early_hangs_nobody) {
   EXPECT_EQ(numbers_behind("put", early.output).size(), 3u) << early.output;
 }
 
-/// It is the launcher that ends the job then, though it takes its time.
+/// It is the launcher that ends the job then, though it takes its time. A rank writes a file when it is there.
 TEST_F(PtlSimClock, Launcher__whose_rank_dies_ends_the_others_itself) {
-  const std::string script = std::string("PMI_RANK=0 ") + PORTOFU_SIM_CLOCKS + " wait & first=$!; PMI_RANK=1 " +
-                             PORTOFU_SIM_CLOCKS +
-                             " look & second=$!; sleep 1; kill -KILL $first; wait $first; sleep 1; kill -KILL $second; "
+  const std::string file = testing::TempDir() + "ptl_sim_clock_test." + std::to_string(getpid()) + ".rank";
+  const std::string program = std::string(PORTOFU_SIM_CLOCKS) + " ";
+  const std::string script = "PMI_RANK=0 " + program + "wait " + file + "0 & first=$!; PMI_RANK=1 " + program +
+                             "look " + file + "1 & second=$!; until [ -e " + file + "0 ] && [ -e " + file +
+                             "1 ]; do sleep 0.1; done; kill -KILL $first; wait $first; sleep 3; kill -KILL $second; "
                              "exit 7";
   const Ended died = run({"--nodes", "2", "--launcher", "/bin/sh", "-c", script});
+  for (const char* rank : {"0", "1"}) std::filesystem::remove(file + rank);
   EXPECT_EQ(died.status, 7) << died.output;
   EXPECT_EQ(died.output.find("hangs"), std::string::npos) << died.output;
   EXPECT_NE(died.output.find("the launcher (process "), std::string::npos) << died.output;

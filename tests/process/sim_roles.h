@@ -527,7 +527,7 @@ inline int play_sim(const std::string& role) {
   if (role == "triggered") return play_portals_triggered();
   if (role == "never") return 0;
   if (role == "alone") return play_alone();
-  if (role == "one_never") return rank == 1 ? usleep(1'500'000) : play_alone();
+  if (role == "one_never") return rank == 1 ? usleep(3'000'000) : play_alone();
   if (role == "hangs") {
     PortalsRing ring(1);
     ptl_ct_event_t value{};
