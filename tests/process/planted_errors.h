@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "tests/conformance/harness/fixture.h"
 #include "tests/process/pmi_roles.h"
 
 namespace portofu {
@@ -178,6 +180,7 @@ class PlantedRank {
 [[noreturn]] inline void play_stopped(bool bad) {
   PlantedRank rank(bad);
   if (rank.pmi.rank == 1) rank.post(0x10);
+  if (rank.pmi.rank == 1) rank.pmi.put("stopped", std::to_string(getpid()));
   rank.pmi.barrier();
   if (rank.pmi.rank == 1) {
     if (!bad) PlantedRank::stay();
@@ -185,7 +188,11 @@ class PlantedRank {
     raise(SIGSTOP);
   }
   if (rank.pmi.rank == 0) {
-    if (bad) usleep(100'000);  // Until it stands still.
+    const std::string tasks = "/proc/" + PmiClient::field(rank.pmi.get("stopped"), "value") + "/task";
+    if (bad) {  // One of its threads may answer else.
+      for (const auto& task : std::filesystem::directory_iterator(tasks))
+        conformance::wait_for_state(task.path().string(), 'T');
+    }
     rank.put(1, 0x10, PTL_CT_ACK_REQ);
     rank.wait(rank.answered, 1);
   }
