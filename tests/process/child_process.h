@@ -20,7 +20,7 @@ class ChildProcess {
  public:
   explicit ChildProcess(const std::function<int()>& body) : pid_(fork()) {
     if (pid_ == 0) {
-      alarm(60);  // Ends it also when the test's process was killed.
+      alarm(kLongestTestS);  // Ends it also when the test's process was killed.
       _exit(body());
     }
   }

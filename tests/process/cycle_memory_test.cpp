@@ -26,7 +26,6 @@ struct Stage {
   std::array<std::atomic<utofu_stadd_t>, 2> stadd{};
 };
 
-constexpr double kLongestS = 20;
 constexpr std::size_t kLong = 1 << 20;
 
 void meet(Stage& stage, int own, int step) {
@@ -40,14 +39,14 @@ int end_well(Stage& stage, int own, Side& side, Look&& look) {
   for (unsigned tries = 1;; ++tries) {
     if (tries > 20) return 4;
     if (!side.put_last()) return 5;
-    for (const double end = now_s() + kLongestS; side.last_ends() < tries;) {
+    for (const double end = now_s() + kLongestWaitS; side.last_ends() < tries;) {
       if (look(side) == 2) return 6;
       if (now_s() > end) return 7;
     }
     if (side.last_has_come()) break;
   }
   stage.ready[own] = 2;
-  for (const double end = now_s() + kLongestS; stage.ready[1 - own] < 2;) {
+  for (const double end = now_s() + kLongestWaitS; stage.ready[1 - own] < 2;) {
     look(side);
     if (now_s() > end) return 8;
   }
@@ -171,7 +170,7 @@ int run_portals(Stage& stage, int own, Look&& look) {
   meet(stage, own, 1);
   if (!side.ask()) return 2;
   bool released = false;
-  for (const double end = now_s() + kLongestS; side.ended() < kOperations || !stage.ended[1 - own];) {
+  for (const double end = now_s() + kLongestWaitS; side.ended() < kOperations || !stage.ended[1 - own];) {
     if (look(side) == 2) return 3;
     if (side.ended() == kOperations) {
       stage.ended[own] = true;
@@ -290,7 +289,7 @@ int run_tofu(Stage& stage, int own, Look&& look) {
   if (!side.is_good()) return 1;
   meet(stage, own, 1);
   if (!side.ask()) return 2;
-  for (const double end = now_s() + kLongestS; side.ended() < kTofuOperations || !stage.ended[1 - own];) {
+  for (const double end = now_s() + kLongestWaitS; side.ended() < kTofuOperations || !stage.ended[1 - own];) {
     look(side);
     if (side.ended() == kTofuOperations) stage.ended[own] = true;
     if (now_s() > end) return 10 + static_cast<int>(side.ended());

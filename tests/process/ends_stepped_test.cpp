@@ -18,6 +18,7 @@
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
 #include "tests/process/portals_entry.h"
+#include "tests/support/eventually.h"
 
 namespace portofu {
 namespace {
@@ -76,7 +77,7 @@ bool put_to_self() {
   unsigned int which = 0;
   if (put(objects.other_md) != PTL_OK) return false;
   for (;;) {
-    if (PtlEQPoll(&objects.other_eq, 1, 10'000, &event, &which) != PTL_OK) return false;
+    if (PtlEQPoll(&objects.other_eq, 1, 1000 * kLongestWait.count(), &event, &which) != PTL_OK) return false;
     if (event.type == PTL_EVENT_ACK) return event.ni_fail_type == PTL_NI_OK;
   }
 }

@@ -18,6 +18,7 @@
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
 #include "tests/process/portals_entry.h"
+#include "tests/support/eventually.h"
 
 namespace portofu {
 namespace {
@@ -438,7 +439,7 @@ TEST(Ends, Thread_that_is_lost_while_it_waits__leaves_its_process_answering) {
       ptl_event_t event{};
       unsigned int which = 0;
       do {
-        if (rc != PTL_OK || PtlEQPoll(&objects.eq, 1, 20'000, &event, &which) != PTL_OK) return 2;
+        if (rc != PTL_OK || PtlEQPoll(&objects.eq, 1, 1000 * kLongestWait.count(), &event, &which) != PTL_OK) return 2;
       } while (event.type != PTL_EVENT_ACK);
       if (event.ni_fail_type != PTL_NI_OK) return 3;
     }

@@ -212,11 +212,13 @@ TEST_F(KernelCopyTofu, Puts__are_seen_whole_by_a_target_that_only_reads) {
         ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd, kBytes, 5,
                             UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, nullptr),
                   UTOFU_SUCCESS);
-        for (const double end = now_s() + 20; *seen != round && now_s() < end;) utofu_poll_mrq(ring.vcq, 0, &notice);
+        for (const double end = now_s() + kLongestWaitS; *seen != round && now_s() < end;)
+          utofu_poll_mrq(ring.vcq, 0, &notice);
         ASSERT_EQ(*seen, round);
       } else {
         const std::atomic_ref last(words[kWords - 1]);
-        for (const double end = now_s() + 20; last.load(std::memory_order_acquire) != round && now_s() < end;) {
+        for (const double end = now_s() + kLongestWaitS;
+             last.load(std::memory_order_acquire) != round && now_s() < end;) {
         }
         ASSERT_EQ(std::count(words, words + kWords, round), static_cast<std::ptrdiff_t>(kWords))
             << "in round " << round;
@@ -270,7 +272,7 @@ TEST_F(KernelCopy, Interface_closed_in_the_middle__its_memory_is_not_touched_aga
           for (int i = 0; i < 4; ++i) put(md, ni.target(), {.length = kVeryLong});
           ptl_event_t event{};
           unsigned int which = 0;
-          for (const double end = now_s() + 10; *checked <= round && now_s() < end;) {
+          for (const double end = now_s() + kLongestWaitS; *checked <= round && now_s() < end;) {
             PtlEQPoll(&ends.source_eq, 1, 1, &event, &which);
           }
           EXPECT_GT(*checked, round);
@@ -278,7 +280,7 @@ TEST_F(KernelCopy, Interface_closed_in_the_middle__its_memory_is_not_touched_aga
           const std::atomic_ref place(sink[kVeryLong - 1 - static_cast<std::size_t>(round) * 5'000'000]);
           const std::atomic_ref front(sink[static_cast<std::size_t>(round) * 100'000]);
           ptl_event_t event{};
-          for (const double end = now_s() + 5; place == 0 && front == 0 && now_s() < end;) {
+          for (const double end = now_s() + kLongestWaitS; place == 0 && front == 0 && now_s() < end;) {
             PtlEQGet(ends.target_eq, &event);
           }
         }
@@ -372,7 +374,7 @@ TEST_F(KernelCopy, Target_that_dies_in_the_middle__is_told_within_a_second) {
     if (self.is_target()) {
       const std::atomic_ref front(message.sink[0]);
       ptl_event_t event{};
-      for (const double end = now_s() + 5; front == 0 && now_s() < end;) PtlEQGet(ends.target_eq, &event);
+      for (const double end = now_s() + kLongestWaitS; front == 0 && now_s() < end;) PtlEQGet(ends.target_eq, &event);
       self.die();
     }
     // Several, so that one of them is in the middle even if the target is late to die.

@@ -33,7 +33,7 @@ class Launcher {
       dup2(out[1], STDOUT_FILENO);
       dup2(out[1], STDERR_FILENO);
       const std::vector<char*> arguments = portofu::tools::argument_pointers(words);
-      alarm(60);  // Outlives exec.
+      alarm(kLongestTestS);  // Outlives exec.
       execv(arguments[0], arguments.data());
       _exit(99);
     }

@@ -17,6 +17,8 @@
 #include <random>
 #include <string>
 
+#include "tests/support/eventually.h"
+
 namespace portofu {
 
 /// Make it before anything is forked. Used by the gtest process, which itself never calls Portals.
@@ -30,8 +32,7 @@ class OwnNode {
   ~OwnNode() {
     // A process of another test that starts may be in the middle of removing a dead one's, and first tells who knows
     // it.
-    for (int tries = 0; segment_count() != 0 && tries < 1000; ++tries) usleep(1000);
-    EXPECT_EQ(segment_count(), 0) << "segments are left in /dev/shm";
+    EXPECT_TRUE(eventually([this] { return segment_count() == 0; })) << "segments are left in /dev/shm";
     unsetenv("PORTOFU_NID");
   }
   OwnNode(const OwnNode&) = delete;
@@ -70,6 +71,9 @@ class SharedMemory {
  private:
   Value* value_;
 };
+
+/// The same for loops that look at now_s().
+inline constexpr double kLongestWaitS = kLongestWait.count();
 
 /// Seconds since some origin.
 inline double now_s() {

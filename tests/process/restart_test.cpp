@@ -15,6 +15,7 @@
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
 #include "tests/process/test_nodes.h"
+#include "tests/support/eventually.h"
 
 namespace portofu {
 namespace {
@@ -95,7 +96,7 @@ struct Side {
 
   /// The next event of an own operation, or of the entry. It comes soon, or never.
   ptl_event_t next_event() {
-    constexpr ptl_time_t kLongestMs = 15'000;
+    constexpr ptl_time_t kLongestMs = 1000 * kLongestWait.count();
     const ptl_handle_eq_t queues[] = {own_eq, entry_eq};
     ptl_event_t event{};
     unsigned int which = 0;

@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "tests/process/scarcity.h"
+#include "tests/support/eventually.h"
 
 namespace portofu {
 namespace {
@@ -84,7 +85,7 @@ TEST_F(Scarcity, Shared_memory_without_room_for_a_name) {
 int put_after(const std::function<bool()>& change) {
   static std::uint64_t memory = 0;
   constexpr ptl_pid_t kOwnPid = 4242;
-  constexpr ptl_time_t kPatienceMs = 20'000;
+  constexpr ptl_time_t kPatienceMs = 1000 * kLongestWait.count();
   ptl_handle_ni_t ni{};
   ptl_handle_eq_t eq{};
   ptl_handle_md_t md{};

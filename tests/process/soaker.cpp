@@ -10,7 +10,7 @@
 namespace portofu {
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kPatience = kLongestWait;
 constexpr int kMostUnderWay = 8;
 constexpr int kActs = 16;  ///< Between two looks for what has ended.
 constexpr unsigned kActsBetweenCloses = 4000;

@@ -85,7 +85,7 @@ constexpr int kNotices = 9;  ///< One of each, and of each block (3.7.1.4).
 /// Takes the notices of all that was posted, and one more would be wrong. A block alone may fail (2.2.12).
 bool has_its_notices(Opened& o) {
   int found = 0;
-  for (const double end = now_s() + 10; found < kNotices && now_s() < end;) {
+  for (const double end = now_s() + kLongestWaitS; found < kNotices && now_s() < end;) {
     void* data = nullptr;
     const int rc = utofu_poll_tcq(o.vcq, 0, &data);
     if (rc == UTOFU_ERR_NOT_FOUND) continue;
@@ -105,7 +105,7 @@ bool has_its_barriers(const Opened& o, bool may_fail) {
   for (int round = 0; round < 2; ++round) {
     if (round == 1 && utofu_barrier(o.gates[0], 0) != UTOFU_SUCCESS) return false;
     int rc = UTOFU_ERR_NOT_COMPLETED;
-    for (const double end = now_s() + 10; rc == UTOFU_ERR_NOT_COMPLETED && now_s() < end;)
+    for (const double end = now_s() + kLongestWaitS; rc == UTOFU_ERR_NOT_COMPLETED && now_s() < end;)
       rc = utofu_poll_barrier(o.gates[0], 0);
     if (!is_good(rc)) return false;
   }

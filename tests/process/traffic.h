@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "tests/support/eventually.h"
+
 namespace portofu {
 
 inline constexpr int kMostWorkers = 16;
@@ -30,7 +32,7 @@ enum class WorkerEnd : int {
 };
 
 /// Nothing may take longer: operations towards the dead end within a second on an idle machine, and this one is busy.
-inline constexpr double kPatienceS = 15;
+inline constexpr double kPatienceS = kLongestWait.count();
 
 struct WorkerOptions {
   TrafficBoard* board = nullptr;

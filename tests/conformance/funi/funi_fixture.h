@@ -14,12 +14,13 @@
 #include <vector>
 
 #include "../harness/process.h"
+#include "tests/support/eventually.h"
 
 namespace conformance {
 
 using Words = std::vector<std::uint32_t>;
 
-inline constexpr std::uint32_t kPatienceMs = 20'000;
+inline constexpr std::uint32_t kPatienceMs = 1000 * portofu::kLongestWait.count();
 
 enum class Class : unsigned { kReply = 0, kRequest = 1 };
 

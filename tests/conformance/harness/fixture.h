@@ -15,6 +15,7 @@
 
 #include "names.h"
 #include "process.h"
+#include "tests/support/eventually.h"
 
 namespace conformance {
 
@@ -28,7 +29,7 @@ struct Where {
   }
 };
 
-inline constexpr ptl_time_t kPatienceMs = 20'000;
+inline constexpr ptl_time_t kPatienceMs = 1000 * portofu::kLongestWait.count();
 inline constexpr ptl_pt_index_t kPt = 5;       ///< The portal table entry of most tests.
 inline constexpr ptl_pt_index_t kOtherPt = 9;  ///< A second one, where a test needs it.
 inline constexpr unsigned int kMatching = PTL_NI_MATCHING | PTL_NI_PHYSICAL;

@@ -10,10 +10,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "tests/support/eventually.h"
+
 namespace conformance {
 
 /// A test that has not ended by itself after this time is killed and fails, with the stacks of who hangs.
-inline constexpr int kTestSeconds = 60;
+inline constexpr int kTestSeconds = portofu::kLongestTestS;
 
 /// Thrown to leave the body early, by a failed ASSERT_* and by stop(). Failures have been reported before.
 struct Stopped {};

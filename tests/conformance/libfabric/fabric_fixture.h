@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "tests/conformance/harness/process.h"
+#include "tests/support/eventually.h"
 
 namespace portofu::test {
 
@@ -119,7 +120,8 @@ inline fi_addr_t insert_endpoint(fid_av* av, fid_ep* ep) {
   return address;
 }
 
-inline constexpr auto kPatience = std::chrono::seconds(20);
+inline constexpr auto kPatience = kLongestWait;
+inline constexpr int kPatienceMs = 1000 * kLongestWait.count();
 
 /// An endpoint with all that it needs.
 struct Node {

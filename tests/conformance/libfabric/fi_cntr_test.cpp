@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <atomic>
+#include <ctime>
 #include <thread>
 
 #include "tests/conformance/libfabric/fabric_fixture.h"
@@ -33,7 +34,7 @@ TEST_F(FiCntr, Counts_what_it_is_bound_to) {
     ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_b), 0);
     ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   }
-  EXPECT_EQ(fi_cntr_wait(receives, 5, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(receives, 5, kPatienceMs), 0);
   EXPECT_EQ(fi_cntr_read(sends), 5u);
   EXPECT_EQ(fi_cntr_read(receives), 5u);
   EXPECT_EQ(fi_cntr_readerr(receives), 0u);
@@ -45,9 +46,9 @@ TEST_F(FiCntr, Thousands_come_and_go) {
   std::vector<fid_cntr*> cntrs(100'000);
   fi_cntr_attr attr{};
   for (fid_cntr*& opened : cntrs) ASSERT_EQ(fi_cntr_open(domain, &attr, &opened, nullptr), 0);
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   for (fid_cntr* opened : cntrs) ASSERT_EQ(fi_close(&opened->fid), 0);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_LT(std::clock() - begin, 20 * CLOCKS_PER_SEC) << "none looks at all others";
 }
 
 TEST_F(FiCntr, Failures_count_apart) {
@@ -76,7 +77,7 @@ TEST_F(FiCntr, Wait_ends_with_an_error_that_is_counted) {
   std::thread failing([&] {
     while (!over) EXPECT_EQ(fi_cntr_adderr(sends, 1), 0);
   });
-  EXPECT_EQ(fi_cntr_wait(sends, 1, 20000), -FI_EAVAIL);
+  EXPECT_EQ(fi_cntr_wait(sends, 1, kPatienceMs), -FI_EAVAIL);
   over = true;
   failing.join();
 }
@@ -102,7 +103,7 @@ TEST_F(FiCntr, File_descriptor_wakes_for_successes_and_failures) {
     ASSERT_EQ(fi_trywait(fabric, &waited, 1), 0);
     EXPECT_EQ(::poll(&look, 1, 0), 0);
     ASSERT_EQ(i % 2 == 0 ? fi_cntr_add(cntr, 1) : fi_cntr_adderr(cntr, 1), 0);
-    EXPECT_EQ(::poll(&look, 1, 20000), 1);
+    EXPECT_EQ(::poll(&look, 1, kPatienceMs), 1);
     EXPECT_EQ(fi_trywait(fabric, &waited, 1), -FI_EAGAIN) << "it has changed";
   }
   EXPECT_EQ(fi_cntr_read(cntr), 2u);
@@ -165,7 +166,7 @@ TEST_F(FiCntr, Wait_objects_of_all_kinds_let_it_wait) {
     EXPECT_EQ(got, kind);
     EXPECT_EQ(fi_cntr_wait(cntr, 1, 1), -FI_ETIMEDOUT);
     std::thread adder([&] { EXPECT_EQ(fi_cntr_add(cntr, 1), 0); });
-    EXPECT_EQ(fi_cntr_wait(cntr, 1, 20000), 0);
+    EXPECT_EQ(fi_cntr_wait(cntr, 1, kPatienceMs), 0);
     adder.join();
     EXPECT_EQ(fi_close(&cntr->fid), 0);
   }
@@ -184,7 +185,7 @@ TEST_F(FiCntr, Reads_and_writes_of_others_count_apart) {
   a.next();
   ASSERT_EQ(fi_atomic(a.ep, &own, 1, nullptr, to_c, 0, 5, FI_UINT64, FI_SUM, nullptr), 0);
   a.next();
-  EXPECT_EQ(fi_cntr_wait(writes, 2, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(writes, 2, kPatienceMs), 0);
   EXPECT_EQ(fi_cntr_read(reads), 0u);
   ASSERT_EQ(fi_read(a.ep, &own, sizeof own, nullptr, to_c, 0, 5, nullptr), 0);
   a.next();
@@ -195,7 +196,7 @@ TEST_F(FiCntr, Reads_and_writes_of_others_count_apart) {
       fi_compare_atomic(a.ep, &own, 1, nullptr, &own, nullptr, &old, nullptr, to_c, 0, 5, FI_UINT64, FI_CSWAP, nullptr),
       0);
   a.next();
-  EXPECT_EQ(fi_cntr_wait(reads, 3, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(reads, 3, kPatienceMs), 0);
   EXPECT_EQ(fi_cntr_read(writes), 2u);
   c.close();
   EXPECT_EQ(fi_close(&region->fid), 0);
@@ -251,10 +252,10 @@ TEST_F(FiCntr, Counts_what_the_queue_is_not_told) {
   ASSERT_EQ(fi_write(c.ep, &own, sizeof own, nullptr, from_c, 0, 5, nullptr), 0);
   ASSERT_EQ(fi_inject_write(c.ep, &own, sizeof own, from_c, 0, 5), 0);
   ASSERT_EQ(fi_atomic(c.ep, &own, 1, nullptr, from_c, 0, 5, FI_UINT64, FI_SUM, nullptr), 0);
-  EXPECT_EQ(fi_cntr_wait(writes, 3, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(writes, 3, kPatienceMs), 0);
   EXPECT_EQ(fi_cntr_read(reads), 0u);
   ASSERT_EQ(fi_read(c.ep, &own, sizeof own, nullptr, from_c, 0, 5, nullptr), 0);
-  EXPECT_EQ(fi_cntr_wait(reads, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(reads, 1, kPatienceMs), 0);
   EXPECT_EQ(own, 2u);
   EXPECT_TRUE(c.is_quiet());
   ASSERT_EQ(fi_write(c.ep, &own, sizeof own, nullptr, from_c, 0, 6, nullptr), 0);

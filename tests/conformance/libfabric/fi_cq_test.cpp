@@ -28,7 +28,7 @@ TEST_F(FiCq, Blocking_read_ends_with_a_completion_a_signal_or_its_time) {
   const int sent = 9;
   ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, &received), 0);
   std::thread sender([&] { EXPECT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_b), 0); });
-  EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 20000), 1);
+  EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, kPatienceMs), 1);
   sender.join();
   EXPECT_EQ(entry.op_context, &received);
 }
@@ -79,7 +79,7 @@ TEST_F(FiCq, File_descriptor_wakes) {
   pollfd look{fd, POLLIN, 0};
   EXPECT_EQ(::poll(&look, 1, 0), 0);
   ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_c), 0);
-  EXPECT_EQ(::poll(&look, 1, 20000), 1);
+  EXPECT_EQ(::poll(&look, 1, kPatienceMs), 1);
   EXPECT_EQ(fi_trywait(fabric_of_b, &waited, 1), -FI_EAGAIN);
   EXPECT_EQ(c.next().op_context, &received);
   EXPECT_EQ(fi_trywait(fabric_of_b, &waited, 1), 0);
@@ -395,15 +395,15 @@ TEST_F(FiCq, Failure_comes_in_its_turn) {
   ASSERT_EQ(fi_recv(b.ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, &word), 0);
   for (int i = 0; i < 3; ++i) ASSERT_EQ(fi_inject(a.ep, &word, sizeof word, to_b), 0);
   std::array<fi_cq_tagged_entry, 3> entries{};
-  ASSERT_EQ(fi_cq_sread(b.cq, entries.data(), 1, nullptr, 20000), 1);
+  ASSERT_EQ(fi_cq_sread(b.cq, entries.data(), 1, nullptr, kPatienceMs), 1);
   EXPECT_EQ(entries[0].op_context, &a);
-  EXPECT_EQ(fi_cq_sread(b.cq, entries.data(), 3, nullptr, 20000), -FI_EAVAIL);
+  EXPECT_EQ(fi_cq_sread(b.cq, entries.data(), 3, nullptr, kPatienceMs), -FI_EAVAIL);
   fi_cq_err_entry error{};
   ASSERT_EQ(fi_cq_readerr(b.cq, &error, 0), 1);
   EXPECT_EQ(error.op_context, &b);
   EXPECT_EQ(error.olen, 3u);
   EXPECT_NE(fi_cq_strerror(b.cq, error.prov_errno, error.err_data, nullptr, 0), nullptr);
-  ASSERT_EQ(fi_cq_sread(b.cq, entries.data(), 3, nullptr, 20000), 1);
+  ASSERT_EQ(fi_cq_sread(b.cq, entries.data(), 3, nullptr, kPatienceMs), 1);
   EXPECT_EQ(entries[0].op_context, &word);
 }
 
@@ -456,13 +456,13 @@ TEST_F(FiCq, File_descriptor_wakes_for_a_failure) {
   ASSERT_EQ(fi_trywait(fabric, &waited, 1), 0);
   ASSERT_EQ(fi_inject_write(c.ep, &word, sizeof word, from_c, 0, 99), 0);
   pollfd look{fd, POLLIN, 0};
-  EXPECT_EQ(::poll(&look, 1, 20000), 1);
+  EXPECT_EQ(::poll(&look, 1, kPatienceMs), 1);
   EXPECT_EQ(fi_trywait(fabric, &waited, 1), -FI_EAGAIN);
   EXPECT_EQ(c.next().err, FI_EKEYREJECTED);
   EXPECT_EQ(fi_trywait(fabric, &waited, 1), 0);
   ASSERT_EQ(fi_recv(c.ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, &word), 0);
   ASSERT_EQ(fi_cancel(&c.ep->fid, &word), 0);
-  EXPECT_EQ(::poll(&look, 1, 20000), 1) << "a canceled receive is an error entry";
+  EXPECT_EQ(::poll(&look, 1, kPatienceMs), 1) << "a canceled receive is an error entry";
   EXPECT_EQ(c.next().err, FI_ECANCELED);
   c.close();
 }

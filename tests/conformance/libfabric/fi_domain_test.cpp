@@ -117,7 +117,7 @@ class FiDomainOrder : public FiDomain {
     send_all(to_c_);
     if (!is_posted) post(c_, kLast);
     pollfd look{fd, POLLIN, 0};
-    EXPECT_EQ(::poll(&look, 1, 20000), 1);
+    EXPECT_EQ(::poll(&look, 1, kPatienceMs), 1);
     EXPECT_EQ(c_.next().tag, kLast);
     receive_others(c_);
   }
@@ -163,7 +163,7 @@ TEST_F(FiDomainOrder, Last_message_is_counted_for_who_waits) {
   open_sleeper();
   post(c_, kLast);
   send_all(to_c_);
-  EXPECT_EQ(fi_cntr_wait(cntr_, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(cntr_, 1, kPatienceMs), 0);
   EXPECT_EQ(c_.next().tag, kLast);
   receive_others(c_);
 }
@@ -197,7 +197,7 @@ TEST_F(FiDomainOrder, Last_message_arrives_first_for_who_blocks) {
   send_all(to_b);
   post(b, kLast);
   fi_cq_tagged_entry entry{};
-  ASSERT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 20000), 1);
+  ASSERT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, kPatienceMs), 1);
   EXPECT_EQ(entry.tag, kLast);
   receive_others(b);
 }
@@ -253,7 +253,7 @@ TEST_F(FiDomain, Bound_event_queue_is_told_of_regions) {
     std::uint32_t event = 0;
     fi_eq_entry entry{};
     if (flags != 0) {
-      EXPECT_EQ(fi_eq_sread(eq, &event, &entry, sizeof entry, 20000, 0), static_cast<ssize_t>(sizeof entry));
+      EXPECT_EQ(fi_eq_sread(eq, &event, &entry, sizeof entry, kPatienceMs, 0), static_cast<ssize_t>(sizeof entry));
       EXPECT_EQ(event, static_cast<std::uint32_t>(FI_MR_COMPLETE));
       EXPECT_EQ(entry.fid, &region->fid);
       EXPECT_EQ(entry.context, &attr);

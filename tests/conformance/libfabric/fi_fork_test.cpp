@@ -52,7 +52,7 @@ class FiFork : public Fabric {
   bool run_in_child(Body&& body) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(20);
+      alarm(kLongestWait.count());
       body();
       _exit(HasFailure() ? 1 : 0);
     }

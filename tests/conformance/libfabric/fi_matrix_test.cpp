@@ -71,19 +71,19 @@ class Place {
   /// Returns when there may be news; with kRead and kBlock at once.
   void sleep() {
     if (way_ == Way::kWaitSet) {
-      EXPECT_EQ(fi_wait(set_, kMostMs), 0);
+      EXPECT_EQ(fi_wait(set_, kPatienceMs), 0);
     } else if (way_ == Way::kPollSet) {
       void* context = nullptr;
       EXPECT_GE(fi_poll(polled_, &context, 1), 0);
     } else if (way_ == Way::kDescriptor && fi_trywait(fabric_, &object_, 1) == 0) {
       pollfd look{descriptor_, POLLIN, 0};
-      EXPECT_EQ(poll(&look, 1, kMostMs), 1);
+      EXPECT_EQ(poll(&look, 1, kPatienceMs), 1);
     } else if (way_ == Way::kCondition) {
       pthread_mutex_lock(condition_.mutex);
       if (fi_trywait(fabric_, &object_, 1) == 0) {
         timespec until{};
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += kMostMs / 1000;
+        until.tv_sec += kPatienceMs / 1000;
         EXPECT_EQ(pthread_cond_timedwait(condition_.cond, condition_.mutex, &until), 0);
       }
       pthread_mutex_unlock(condition_.mutex);
@@ -99,8 +99,6 @@ class Place {
       EXPECT_EQ(fi_close(&set_->fid), 0);
     }
   }
-
-  static constexpr int kMostMs = 20'000;
 
  private:
   fid_fabric* fabric_ = nullptr;
@@ -127,7 +125,7 @@ struct QueueOfWay {
     fi_cq_tagged_entry entry{};
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (std::chrono::steady_clock::now() < deadline) {
-      const ssize_t got = way == Way::kBlock ? fi_cq_sread(cq, &entry, 1, nullptr, Place::kMostMs)  //
+      const ssize_t got = way == Way::kBlock ? fi_cq_sread(cq, &entry, 1, nullptr, kPatienceMs)  //
                                              : fi_cq_read(cq, &entry, 1);
       if (got == 1) return entry;
       EXPECT_EQ(got, -FI_EAGAIN);
@@ -157,7 +155,7 @@ struct CounterOfWay {
   void next() {
     ++expected;
     if (way == Way::kBlock) {
-      EXPECT_EQ(fi_cntr_wait(cntr, expected, Place::kMostMs), 0);
+      EXPECT_EQ(fi_cntr_wait(cntr, expected, kPatienceMs), 0);
     }
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (fi_cntr_read(cntr) < expected && std::chrono::steady_clock::now() < deadline) place.sleep();

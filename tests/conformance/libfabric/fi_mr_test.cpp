@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ctime>
+
 #include "tests/conformance/libfabric/fabric_fixture.h"
 
 namespace portofu::test {
@@ -93,22 +95,22 @@ TEST_F(FiMr, Counter_counts_all_that_modifies_the_region) {
   std::uint64_t one = 1, old = 0;
   ASSERT_EQ(fi_atomic(a.ep, &one, 1, nullptr, to_b, 0, 5, FI_UINT64, FI_SUM, nullptr), 0);
   EXPECT_EQ(a.next().err, 0);
-  EXPECT_EQ(fi_cntr_wait(changes, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(changes, 1, kPatienceMs), 0);
   ASSERT_EQ(fi_fetch_atomic(a.ep, &one, 1, nullptr, &old, nullptr, to_b, 0, 5, FI_UINT64, FI_SUM, nullptr), 0);
   EXPECT_EQ(a.next().err, 0);
-  EXPECT_EQ(fi_cntr_wait(changes, 2, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(changes, 2, kPatienceMs), 0);
   std::uint64_t two = 2;
   ASSERT_EQ(
       fi_compare_atomic(a.ep, &one, 1, nullptr, &two, nullptr, &old, nullptr, to_b, 0, 5, FI_UINT64, FI_CSWAP, nullptr),
       0);
   EXPECT_EQ(a.next().err, 0);
-  EXPECT_EQ(fi_cntr_wait(changes, 3, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(changes, 3, kPatienceMs), 0);
   ASSERT_EQ(fi_fetch_atomic(a.ep, nullptr, 1, nullptr, &old, nullptr, to_b, 0, 5, FI_UINT64, FI_ATOMIC_READ, nullptr),
             0);
   EXPECT_EQ(a.next().err, 0);
   ASSERT_EQ(fi_read(a.ep, &old, sizeof old, nullptr, to_b, 0, 5, nullptr), 0);
   EXPECT_EQ(a.next().err, 0);
-  EXPECT_EQ(fi_cntr_wait(reads, 4, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(reads, 4, kPatienceMs), 0);
   EXPECT_EQ(fi_cntr_read(changes), 3u) << "these change nothing";
   EXPECT_EQ(fi_cntr_read(reads), 4u);
   EXPECT_EQ(word, 1u);
@@ -119,10 +121,10 @@ TEST_F(FiMr, Thousands_come_and_go) {
   open_with(0);
   ASSERT_GE(info->domain_attr->mr_cnt, 50'000u);
   std::vector<fid_mr*> regions(50'000);
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   for (std::size_t i = 0; i < regions.size(); ++i) regions[i] = open_memory(&word, sizeof word, i);
   for (fid_mr* region : regions) ASSERT_EQ(fi_close(&region->fid), 0);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_LT(std::clock() - begin, 20 * CLOCKS_PER_SEC) << "none looks at all others";
 }
 
 TEST_F(FiMr, Region_has_its_key_before_it_can_be_reached) {
@@ -263,7 +265,7 @@ TEST_F(FiMr, Counter_of_a_region_counts_its_writes) {
   std::uint64_t fetched = 0;
   ASSERT_EQ(fi_read(a.ep, &fetched, sizeof fetched, nullptr, to_b, 0, 5, nullptr), 0);
   EXPECT_EQ(a.next().err, 0);
-  EXPECT_EQ(fi_cntr_wait(writes, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(writes, 1, kPatienceMs), 0);
   EXPECT_EQ(fi_cntr_read(writes), 1u);
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
@@ -305,7 +307,7 @@ TEST_F(FiMr, Counter_is_bound_to_a_region_that_nobody_enables) {
   EXPECT_EQ(write(0, 5, to_b), 0);
   ASSERT_EQ(fi_mr_bind(region, &writes->fid, FI_REMOTE_WRITE), 0);
   EXPECT_EQ(write(0, 5, to_b), 0);
-  EXPECT_EQ(fi_cntr_wait(writes, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(writes, 1, kPatienceMs), 0);
   EXPECT_EQ(fi_cntr_read(writes), 1u);
   EXPECT_EQ(fi_close(&writes->fid), -FI_EBUSY);
   EXPECT_EQ(fi_close(&region->fid), 0);
@@ -321,10 +323,10 @@ TEST_F(FiMr, Region_for_events_is_reached_where_nobody_enables_regions) {
   EXPECT_EQ(write(0, 5, to_b), 0);
   ASSERT_EQ(fi_mr_bind(region, &writes->fid, FI_REMOTE_WRITE), 0);
   EXPECT_EQ(write(0, 5, to_b), 0);
-  EXPECT_EQ(fi_cntr_wait(writes, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(writes, 1, kPatienceMs), 0);
   ASSERT_EQ(fi_mr_enable(region), 0) << "it is";
   EXPECT_EQ(write(0, 5, to_b), 0);
-  EXPECT_EQ(fi_cntr_wait(writes, 2, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(writes, 2, kPatienceMs), 0);
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 

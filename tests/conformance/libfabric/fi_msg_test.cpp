@@ -294,7 +294,7 @@ TEST_F(FiMsg, Injected_is_delivered_where_that_is_the_default) {
   ASSERT_EQ(fi_inject(c.ep, text.data(), text.size(), to_closed), 0);
   ASSERT_EQ(fi_tinjectdata(c.ep, text.data(), text.size(), 1, to_closed, 1), 0);
   text = {};
-  EXPECT_EQ(fi_cntr_wait(sends, 2, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(sends, 2, kPatienceMs), 0);
   EXPECT_TRUE(c.is_quiet()) << "of success it says nothing";
   std::array<char, 8> received{};
   ASSERT_EQ(fi_recv(closed.ep, received.data(), received.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);

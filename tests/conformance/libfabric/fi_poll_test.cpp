@@ -78,7 +78,7 @@ TEST_F(FiPoll, Set_names_who_has_news) {
   EXPECT_EQ(fi_poll(set, contexts.data(), 4), 0);
   ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_b), 0);
-  ASSERT_EQ(fi_cntr_wait(receives, 1, 20000), 0);
+  ASSERT_EQ(fi_cntr_wait(receives, 1, kPatienceMs), 0);
   EXPECT_EQ(fi_poll(set, contexts.data(), 4), 2);
   EXPECT_EQ(fi_poll_del(set, &b.cq->fid, 0), 0);
   EXPECT_EQ(fi_poll(set, contexts.data(), 4), 0);
@@ -104,7 +104,7 @@ TEST_F(FiPoll, Counter_that_was_set_back_has_news_when_it_counts) {
     ASSERT_EQ(fi_cntr_set(receives, 0), 0);
     ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
     ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_b), 0);
-    ASSERT_EQ(fi_cntr_wait(receives, 1, 20000), 0);
+    ASSERT_EQ(fi_cntr_wait(receives, 1, kPatienceMs), 0);
     EXPECT_EQ(fi_poll(set, contexts.data(), 4), 1);
     EXPECT_EQ(fi_poll(set, contexts.data(), 4), 0);
     ASSERT_EQ(fi_cntr_set(cntr, 0), 0);
@@ -151,7 +151,7 @@ TEST_F(FiPoll, Child_of_a_fork_closes_its_queues_while_its_parent_polls) {
   for (int i = 0; i < 10 && status == 0; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(20);
+      alarm(kLongestWait.count());
       { const LoneNode own; }
       _exit(HasFailure() ? 1 : 0);
     }
@@ -171,12 +171,12 @@ TEST_F(FiPoll, Wait_set_wakes_for_each_of_its_members) {
     EXPECT_EQ(fi_wait(set, 5), -FI_ETIMEDOUT);
     ASSERT_EQ(fi_recv(c.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
     std::thread sender([&] { EXPECT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_c), 0); });
-    EXPECT_EQ(fi_wait(set, 20000), 0);
+    EXPECT_EQ(fi_wait(set, kPatienceMs), 0);
     sender.join();
     EXPECT_EQ(c.next().err, 0);
     EXPECT_EQ(fi_wait(set, 5), -FI_ETIMEDOUT);
     std::thread adder([&] { EXPECT_EQ(fi_cntr_add(cntr, 1), 0); });
-    EXPECT_EQ(fi_wait(set, 20000), 0);
+    EXPECT_EQ(fi_wait(set, kPatienceMs), 0);
     adder.join();
     close_members(set);
   }
@@ -193,7 +193,7 @@ TEST_F(FiPoll, Wait_set_has_one_file_descriptor) {
   EXPECT_EQ(::poll(&look, 1, 0), 0);
   ASSERT_EQ(fi_recv(c.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_c), 0);
-  EXPECT_EQ(::poll(&look, 1, 20000), 1);
+  EXPECT_EQ(::poll(&look, 1, kPatienceMs), 1);
   EXPECT_EQ(fi_trywait(fabric_of_b, &waited, 1), -FI_EAGAIN);
   EXPECT_EQ(c.next().err, 0);
   close_members(set);
@@ -211,7 +211,7 @@ TEST_F(FiPoll, Wait_set_does_not_wake_for_who_is_closed_while_a_child_lives) {
   ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_c), 0);
   ASSERT_EQ(fi_recv(c.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   pollfd look{fd, POLLIN, 0};
-  ASSERT_EQ(::poll(&look, 1, 20000), 1);
+  ASSERT_EQ(::poll(&look, 1, kPatienceMs), 1);
   const pid_t child = fork();
   if (child == 0) {
     pause();
@@ -251,7 +251,7 @@ TEST_F(FiPoll, Wait_set_holds_event_queues_too) {
   EXPECT_EQ(fi_wait(set, 5), -FI_ETIMEDOUT);
   const fi_eq_entry entry{};
   EXPECT_EQ(fi_eq_write(eq, 1, &entry, sizeof entry, 0), static_cast<ssize_t>(sizeof entry));
-  EXPECT_EQ(fi_wait(set, 20000), 0);
+  EXPECT_EQ(fi_wait(set, kPatienceMs), 0);
   EXPECT_EQ(fi_close(&set->fid), -FI_EBUSY);
   EXPECT_EQ(fi_close(&eq->fid), 0);
   EXPECT_EQ(fi_close(&set->fid), 0);

@@ -67,7 +67,7 @@ TEST_F(FiTriggerBusy, Counter_that_counts_work_in_several_parts_is_in_use) {
   ASSERT_EQ(queue(work), 0);
   EXPECT_EQ(fi_close(&counter->fid), -FI_EBUSY);
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-  EXPECT_EQ(fi_cntr_wait(counter, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(counter, 1, kPatienceMs), 0);
   EXPECT_EQ(local, memory);
   EXPECT_EQ(fi_close(&counter->fid), 0);
   EXPECT_EQ(fi_close(&region->fid), 0);
@@ -112,7 +112,7 @@ TEST_F(FiTriggerBusy, Counter_that_work_changes_is_in_use) {
   ASSERT_EQ(queue(work), 0);
   EXPECT_EQ(fi_close(&counter->fid), -FI_EBUSY);
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-  EXPECT_EQ(fi_cntr_wait(counter, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(counter, 1, kPatienceMs), 0);
   EXPECT_EQ(fi_close(&counter->fid), 0);
 }
 
@@ -123,7 +123,7 @@ TEST_F(FiTriggerBusy, Work_that_has_started_still_counts_its_end) {
   EXPECT_EQ(fi_close(&counter->fid), -FI_EBUSY) << "the receive waits for its message";
   const int sent = 7;
   ASSERT_EQ(fi_tinject(b.ep, &sent, sizeof sent, to_a, 8), 0);
-  EXPECT_EQ(fi_cntr_wait(counter, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(counter, 1, kPatienceMs), 0);
   EXPECT_EQ(word, 7);
   EXPECT_EQ(fi_close(&counter->fid), 0);
 }
@@ -168,7 +168,7 @@ TEST_F(FiTriggerBusy, Flush_of_a_counter_leaves_the_work_of_others) {
   EXPECT_EQ(fi_control(&counter->fid, FI_FLUSH_WORK, nullptr), 0);
   EXPECT_EQ(fi_control(&domain->fid, FI_FLUSH_WORK, counter), -FI_EINVAL) << "<rdma/fabric.h>: its argument is NULL";
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, kPatienceMs), 0);
   EXPECT_EQ(fi_close(&counter->fid), 0);
 }
 

@@ -38,8 +38,8 @@ TEST_F(FiTrigger, Deferred_work_starts_at_its_threshold) {
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
   EXPECT_EQ(b.next().tag, 8u);
   EXPECT_EQ(received, 21);
-  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
-  EXPECT_EQ(fi_cntr_wait(raised, 100, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, kPatienceMs), 0);
+  EXPECT_EQ(fi_cntr_wait(raised, 100, kPatienceMs), 0);
 }
 
 TEST_F(FiTrigger, Triggered_operation_waits_for_its_counter) {
@@ -84,7 +84,7 @@ TEST_F(FiTrigger, Deferred_receive_is_posted_at_its_threshold) {
   EXPECT_TRUE(a.is_quiet());
   EXPECT_EQ(fi_cntr_read(done), 0u);
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, kPatienceMs), 0);
   EXPECT_EQ(received[0], 31);
   EXPECT_TRUE(a.is_quiet()) << "it has asked for no completion";
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
@@ -144,7 +144,7 @@ TEST_F(FiTrigger, Memory_is_reached_at_its_threshold) {
   ASSERT_EQ(queue(first), 0);
   EXPECT_EQ(word, 5u);
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, kPatienceMs), 0);
   EXPECT_EQ(fetched, 7u) << "the write was counted at the counter for which the atomic waited";
   EXPECT_EQ(word, 14u);
   EXPECT_TRUE(a.is_quiet());
@@ -172,7 +172,7 @@ class FiTriggerKinds : public FiTrigger {
     ASSERT_EQ(queue(work), 0) << type;
     EXPECT_TRUE(a.is_quiet());
     ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-    EXPECT_EQ(fi_cntr_wait(done, threshold, 20000), 0) << type;
+    EXPECT_EQ(fi_cntr_wait(done, threshold, kPatienceMs), 0) << type;
     EXPECT_TRUE(a.is_quiet()) << type;
     EXPECT_EQ(fi_cntr_read(done), threshold) << type;
   }
@@ -253,7 +253,7 @@ TEST_F(FiTrigger, Failures_reach_a_threshold_too) {
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
   EXPECT_EQ(fi_cntr_read(done), 0u);
   ASSERT_EQ(fi_cntr_adderr(gate, 1), 0);
-  EXPECT_EQ(fi_cntr_wait(done, 4, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 4, kPatienceMs), 0);
 }
 
 TEST_F(FiTrigger, Set_leaves_the_failures) {
@@ -265,7 +265,7 @@ TEST_F(FiTrigger, Set_leaves_the_failures) {
   work.op.cntr = &set;
   ASSERT_EQ(queue(work), 0);
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-  EXPECT_EQ(fi_cntr_wait(done, 9, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 9, kPatienceMs), 0);
   EXPECT_EQ(fi_cntr_readerr(done), 3u);
   work.completion_cntr = done;
   EXPECT_EQ(queue(work), -FI_EINVAL) << "counters have no completion";
@@ -290,7 +290,7 @@ TEST_F(FiTrigger, Canceled_work_never_starts) {
   EXPECT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, &works[0]), -FI_ENOENT);
   ASSERT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, &works[2]), 0);
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, kPatienceMs), 0);
   int taken = 0;
   ASSERT_EQ(fi_trecv(b.ep, &taken, sizeof taken, nullptr, FI_ADDR_UNSPEC, 40, 3, nullptr), 0);
   EXPECT_EQ(b.next().tag, 41u);
@@ -318,7 +318,7 @@ TEST_F(FiTrigger, Flushed_work_is_gone) {
   EXPECT_EQ(fi_cntr_wait(done, 1, 20), -FI_ETIMEDOUT);
   EXPECT_EQ(word, 0u);
   ASSERT_EQ(queue(work), 0) << "its threshold has been reached";
-  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, kPatienceMs), 0);
   EXPECT_NE(word, 0u);
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
@@ -354,7 +354,7 @@ TEST_F(FiTrigger, Work_ends_with_its_endpoint) {
   local = {3, 4};
   ASSERT_EQ(queue(write), 0) << "another endpoint's goes on";
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, kPatienceMs), 0);
   EXPECT_EQ(target, local);
   EXPECT_EQ(fi_cntr_wait(done, 2, 20), -FI_ETIMEDOUT);
   EXPECT_EQ(fi_close(&region->fid), 0);
@@ -471,7 +471,7 @@ TEST_F(FiTrigger, Buffers_of_deferred_work_are_read_when_it_starts) {
   source = {1, 2, 3, 4, 5, 6};
   compared = {10, 20, 30, 40, 50, 61};
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, kPatienceMs), 0);
   EXPECT_EQ(memory, (std::array<std::uint64_t, 6>{1, 2, 3, 4, 5, 60}));
   EXPECT_EQ(old, (std::array<std::uint64_t, 6>{10, 20, 30, 40, 50, 60}));
   for (const std::uint64_t flags : {std::uint64_t{0}, std::uint64_t{FI_INJECT}}) {
@@ -485,7 +485,7 @@ TEST_F(FiTrigger, Buffers_of_deferred_work_are_read_when_it_starts) {
     source[0] = 9 + flags;
     const std::uint64_t ended = fi_cntr_read(done);
     ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-    EXPECT_EQ(fi_cntr_wait(done, ended + 1, 20000), 0);
+    EXPECT_EQ(fi_cntr_wait(done, ended + 1, kPatienceMs), 0);
     EXPECT_EQ(memory[0], 9 + flags);
   }
   EXPECT_EQ(fi_close(&region->fid), 0);

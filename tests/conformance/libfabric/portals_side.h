@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdint>
 
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
 namespace portofu::test {
 
 /// The word as an entry of Portals, and a memory descriptor to change it with.
@@ -48,7 +50,7 @@ class PortalsSide {
     EXPECT_EQ(PtlFetchAtomic(md_, 8, md_, 0, 8, owner, 3, 0, 0, nullptr, 0, PTL_SUM, PTL_UINT64_T), PTL_OK);
     ptl_event_t event{};
     unsigned int which = 0;
-    EXPECT_EQ(PtlEQPoll(&eq_, 1, 20000, &event, &which), PTL_OK);
+    EXPECT_EQ(PtlEQPoll(&eq_, 1, kPatienceMs, &event, &which), PTL_OK);
     return operands_[1];
   }
 

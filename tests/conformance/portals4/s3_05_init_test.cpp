@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "../harness/fixture.h"
+#include "tests/support/eventually.h"
 
 using namespace conformance;
 
@@ -132,7 +133,7 @@ TEST_PROCESSES(1, Init, Section3_5__child_of_fork_while_a_thread_initializes) {
   for (int round = 0; round < 20; ++round) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(30);  // Nobody else would end a child that hangs.
+      alarm(portofu::kLongestWait.count());  // Nobody else would end a child that hangs.
       ptl_handle_ni_t own = PTL_INVALID_HANDLE;
       int wrong = 0;
       if (PtlInit() != PTL_OK)

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "../harness/fixture.h"
+#include "tests/support/eventually.h"
 
 using namespace conformance;
 
@@ -133,7 +134,7 @@ TEST_BOTH_WAYS(EventQueue, Section3_13__each_event_goes_to_one_of_several_thread
     append(ni, me_of(ni, nullptr, 0));
     for (int i = 0; i < 4; ++i)
       threads.emplace_back([&, i] {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        const auto end = std::chrono::steady_clock::now() + portofu::kLongestWait;
         while (taken < kEvents && std::chrono::steady_clock::now() < end) {
           ptl_event_t event{};
           unsigned int which = 0;

@@ -5,13 +5,14 @@
 #include <array>
 #include <atomic>
 
+#include "tests/support/eventually.h"
 #include "utofu_fixture.h"
 
 using namespace conformance;
 
 namespace {
 
-constexpr ptl_time_t kPatienceMs = 20'000;
+constexpr ptl_time_t kPatienceMs = 1000 * portofu::kLongestWait.count();
 
 /// A word that everybody may change by Portals, too.
 struct PortalsSide {

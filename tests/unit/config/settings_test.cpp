@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
+
 namespace portofu {
 namespace {
 
@@ -208,7 +210,7 @@ TEST_F(SettingsTest, Child__reads_them_though_a_thread_of_its_parent_was_reading
   for (int i = 0; i < 300 && stuck == 0; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(10);
+      alarm(kLongestWait.count());
       read_settings();
       _exit(0);
     }

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
+
 namespace portofu {
 namespace {
 
@@ -34,7 +36,7 @@ TEST(ForkMutex, Child__finds_it_free) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    alarm(10);  // Ends a child that hangs.
+    alarm(kLongestWait.count());  // Ends a child that hangs.
     mutex.lock();
     mutex.unlock();
     mutex.lock();
@@ -53,7 +55,7 @@ TEST(ForkMutex, Child_that_nobody_knows_of__holds_it_as_its_own) {
   const auto child = static_cast<pid_t>(syscall(SYS_fork));
   ASSERT_GE(child, 0);
   if (child == 0) {
-    alarm(10);
+    alarm(kLongestWait.count());
     mutex.lock();
     _exit(mutex.try_lock() ? 1 : 0);
   }
@@ -88,7 +90,7 @@ TEST(ForkMutex, Holder_that_has_ended__ends_the_process_of_who_waits) {
   EXPECT_DEATH(
       {
         std::thread([&mutex] { mutex.lock(); }).join();
-        alarm(10);
+        alarm(kLongestWait.count());
         mutex.lock();
       },
       "has ended in the middle of a call");

@@ -7,6 +7,8 @@
 
 #include <thread>
 
+#include "tests/support/eventually.h"
+
 namespace portofu {
 namespace {
 
@@ -22,7 +24,7 @@ TEST(LostThread, Id__is_the_kernels_in_each_thread_and_in_a_child) {
 
 /// The kernel lists a thread for a moment after it was joined.
 void await_gone(pid_t thread) {
-  alarm(10);
+  alarm(kLongestWait.count());
   while (!is_thread_gone(thread)) std::this_thread::yield();
   alarm(0);
 }
@@ -45,7 +47,7 @@ TEST(LostThread, Gone__is_the_first_thread_that_has_ended) {
 #endif
   const pid_t child = fork();
   if (child == 0) {
-    alarm(10);
+    alarm(kLongestWait.count());
     std::thread([] {
       while (!is_thread_gone(getpid())) std::this_thread::yield();
       _exit(0);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/queue/clock.h"
+#include "tests/support/eventually.h"
 
 namespace portofu {
 namespace {
@@ -378,7 +379,7 @@ TEST(DutyDeathTest, Holder_that_has_ended__ends_the_process_of_who_waits) {
       EXPECT_DEATH(
           {
             CheapDutyLock duty;
-            alarm(10);
+            alarm(kLongestWait.count());
             std::thread([&] {
               take_and_give(duty, before);
               duty.take();
@@ -394,7 +395,7 @@ TEST(DutyDeathTest, Holder_that_has_ended__ends_the_process_of_all_who_wait_behi
   EXPECT_DEATH(
       {
         CheapDutyLock duty;
-        alarm(10);
+        alarm(kLongestWait.count());
         std::thread([&] {
           take_and_give(duty, kMoreThanToFavour);
           duty.take();
