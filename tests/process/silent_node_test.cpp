@@ -12,6 +12,7 @@
 
 #include "tests/conformance/harness/fixture.h"
 #include "tests/process/own_node.h"
+#include "tests/process/resources.h"
 #include "tests/process/test_network.h"
 
 namespace portofu {
@@ -103,7 +104,7 @@ TEST(SilentNode, Calls_return_at_once_and_operations_end) {
     int served = 0;
     int lost = 0;
     bool under_way = false;
-    while (lost < 2 && now_s() - begin < 20) {
+    while (lost < 2 && now_s() - begin < kLongestWaitS) {
       if (!under_way) {
         EXPECT_EQ(put(vcq, places[1].vcq_id), UTOFU_SUCCESS);
       }
@@ -120,12 +121,13 @@ TEST(SilentNode, Calls_return_at_once_and_operations_end) {
     EXPECT_GT(served, 100);
     // The node is known to be silent now. Somebody may have begun there, so it is asked, but not for as long.
     const double again = now_s();
+    const FairStopwatch stopwatch;
     ASSERT_EQ(put(waiting_vcq, nobody), UTOFU_SUCCESS);
     int ended = UTOFU_ERR_NOT_FOUND;
-    while (ended == UTOFU_ERR_NOT_FOUND && now_s() - again < 20) ended = poll(waiting_vcq);
+    while (ended == UTOFU_ERR_NOT_FOUND && now_s() - again < kLongestWaitS) ended = poll(waiting_vcq);
     EXPECT_EQ(ended, UTOFU_ERR_MRQ_PEER);
-    EXPECT_LT(now_s() - again, 4);
-    EXPECT_LT(watch.longest_s, 2);
+    EXPECT_LT(stopwatch.seconds(), 4);
+    EXPECT_LT(watch.longest_s, 4);
     EXPECT_LE(watch.late, watch.calls / 100);
     close(silent);
     self.barrier();
