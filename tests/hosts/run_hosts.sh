@@ -14,33 +14,25 @@ source "$here/../../.ci/common.sh"
 source "$here/../../.ci/results.sh"
 # shellcheck source=tests/mpi/launch.sh
 source "$here/../mpi/launch.sh"
+# shellcheck source=tests/mpi/arguments.sh
+source "$here/../mpi/arguments.sh"
 # shellcheck source=tests/hosts/hosts.sh
 source "$here/hosts.sh"
 
 suite=hosts
 build_directory=''
 openmpi_prefix=''
-log_directory=''
-only=.
 # Conformance programs whose messages are their matter: order, flow, lengths, circuits, threads.
 conformance_programs='s2_0[2789]_|s2_03_|s3_06_network|s3_07_onesided|s3_08_|s3_15_|pgas|both_apis'
 lanes_programs='s3_07_onesided|exact_count|tofu_gates|tofu_lanes'
 
-parse_arguments() {
-  while (($# > 0)); do
-    case $1 in
-      --build) build_directory=${2:?} && shift ;;
-      --prefix) openmpi_prefix=${2:?} && shift ;;
-      --log) log_directory=${2:?} && shift ;;
-      --only) only=${2:?} && shift ;;
-      --all) conformance_programs=. lanes_programs=. ;;
-      *) usage_error "run_hosts.sh: unknown argument $1" ;;
-    esac
-    shift
-  done
-  [[ -x $openmpi_prefix/bin/mpicc ]] || usage_error "--prefix names no Open MPI: $openmpi_prefix"
-  [[ -s $build_directory/tests/between_nodes.tsv && -n $log_directory ]] ||
-    usage_error "--build or --log is missing, or nothing is built"
+take_argument() {
+  case $1 in
+    --build) build_directory=${2:?} ;;
+    --prefix) openmpi_prefix=${2:?} ;;
+    --all) conformance_programs=. lanes_programs=. taken=1 ;;
+    *) taken=0 ;;
+  esac
 }
 
 # conformance_test TITLE BINARY FILTER: its processes take turns on hosts 1 to 3; tests of one process are left out.
@@ -199,6 +191,8 @@ delayed_or_lossy() {
 }
 
 parse_arguments "$@"
+[[ -n $openmpi_prefix && -x $openmpi_prefix/bin/mpicc ]] || usage_error "--prefix names no Open MPI: $openmpi_prefix"
+[[ -s $build_directory/tests/between_nodes.tsv ]] || usage_error "--build is missing, or nothing is built"
 if [[ -n $(hosts_obstacle) ]]; then
   report SKIP "$suite" 'all tests between hosts' 0 "$(hosts_obstacle)"
   print_suite_totals "$suite"

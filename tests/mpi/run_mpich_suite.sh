@@ -23,6 +23,8 @@ source "$here/debian_source.sh"
 source "$here/mpich.sh"
 # shellcheck source=tests/mpi/launch.sh
 source "$here/launch.sh"
+# shellcheck source=tests/mpi/arguments.sh
+source "$here/arguments.sh"
 
 # In the order in which they are built: the first two are libraries.
 suite_directories=(dtpools util pt2pt coll rma comm datatype)
@@ -34,9 +36,7 @@ suite_name=''    # In the results.
 all_of_each=1    # Whether a group that takes long runs whole.
 openmpi_prefix=''
 mpich_prefix=''
-log_directory=''
 forced_transport=''
-only=.
 groups=()
 
 # Prints what a group runs: its list (mpich_LIST.list beside this script), the directory of the suite where the programs
@@ -100,26 +100,23 @@ use_provider() {
   export FI_PROVIDER_PATH=$1
 }
 
-parse_arguments() {
-  while (($# > 0)); do
-    case $1 in
-      --prefix) use_our_openmpi "${2:?}" && shift ;;
-      --debian) use_debian_openmpi "${2:?}" && shift ;;
-      --ucx) use_ucx "${2:?}" && shift ;;
-      --mpich) use_mpich "${2:?}" "${3:?}" && shift 2 ;;
-      --log) log_directory=${2:?} && shift ;;
-      --only) only=${2:?} && shift ;;
-      --transport) forced_transport=${2:?} && shift ;;
-      --least) all_of_each=0 ;;
-      -*) usage_error "run_mpich_suite.sh: unknown argument $1" ;;
-      *) groups+=("$1") ;;
-    esac
-    shift
-  done
-  [[ -n $mpi ]] || usage_error "--prefix, --debian, --mpich or --ucx is missing"
-  [[ -n $log_directory ]] || usage_error "--log is missing"
-  ((${#groups[@]} > 0)) || usage_error "no group of tests is named"
+take_argument() {
+  case $1 in
+    --prefix) use_our_openmpi "${2:?}" ;;
+    --debian) use_debian_openmpi "${2:?}" ;;
+    --ucx) use_ucx "${2:?}" ;;
+    --mpich) use_mpich "${2:?}" "${3:?}" && taken=3 ;;
+    --transport) forced_transport=${2:?} ;;
+    --least) all_of_each=0 taken=1 ;;
+    -*) taken=0 ;;
+    *) groups+=("$1") && taken=1 ;;
+  esac
+}
+
+check_arguments() {
   local group
+  [[ -n $mpi ]] || usage_error "--prefix, --debian, --mpich or --ucx is missing"
+  ((${#groups[@]} > 0)) || usage_error "no group of tests is named"
   for group in "${groups[@]}"; do
     describe_group "$group" >/dev/null
   done
@@ -284,6 +281,7 @@ run_group() {
 }
 
 parse_arguments "$@"
+check_arguments
 allow_mpirun_as_root
 mkdir -p "$log_directory"
 log_directory=$(cd "$log_directory" && pwd)

@@ -13,28 +13,21 @@ source "$here/../../.ci/common.sh"
 source "$here/../../.ci/results.sh"
 # shellcheck source=tests/mpi/launch.sh
 source "$here/launch.sh"
+# shellcheck source=tests/mpi/arguments.sh
+source "$here/arguments.sh"
 
 openmpi_prefix=''
-log_directory=''
 forced_transport=''
-only=.
 soak=0
 suite=mpi
 
-parse_arguments() {
-  while (($# > 0)); do
-    case $1 in
-      --prefix) openmpi_prefix=${2:?} && shift ;;
-      --log) log_directory=${2:?} && shift ;;
-      --transport) forced_transport=${2:?} && shift ;;
-      --only) only=${2:?} && shift ;;
-      --soak) soak=1 ;;
-      *) usage_error "run_programs.sh: unknown argument $1" ;;
-    esac
-    shift
-  done
-  [[ -x $openmpi_prefix/bin/mpicc ]] || usage_error "--prefix names no Open MPI: $openmpi_prefix"
-  [[ -n $log_directory ]] || usage_error "--log is missing"
+take_argument() {
+  case $1 in
+    --prefix) openmpi_prefix=${2:?} ;;
+    --transport) forced_transport=${2:?} ;;
+    --soak) soak=1 taken=1 ;;
+    *) taken=0 ;;
+  esac
 }
 
 # One test per line: seconds, numbers of ranks (comma), transport of launch.sh, program, arguments. A hang costs its
@@ -221,6 +214,7 @@ test_virtual_time() {
 }
 
 parse_arguments "$@"
+[[ -n $openmpi_prefix && -x $openmpi_prefix/bin/mpicc ]] || usage_error "--prefix names no Open MPI: $openmpi_prefix"
 allow_mpirun_as_root
 mkdir -p "$log_directory"
 before=$(ours_in_shared_memory)

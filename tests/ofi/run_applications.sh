@@ -13,8 +13,10 @@ source "$here/../../.ci/common.sh"
 source "$here/../../.ci/results.sh"
 # shellcheck source=tests/mpi/launch.sh
 source "$here/../mpi/launch.sh"
-# shellcheck source=tests/ofi/arguments.sh
-source "$here/arguments.sh"
+# shellcheck source=tests/mpi/arguments.sh
+source "$here/../mpi/arguments.sh"
+# shellcheck source=tests/ofi/provider.sh
+source "$here/provider.sh"
 
 suite=applications
 scalapack=/usr/lib/$(uname -m)-linux-gnu/scalapack/openmpi-tests
@@ -143,7 +145,7 @@ run_application() {
   fi
 }
 
-parse_provider_arguments run_applications.sh "$@"
+begin_with_provider "$@"
 allow_mpirun_as_root
 before=$(ours_in_shared_memory)
 while read -r seconds ranks kind name; do

@@ -12,8 +12,10 @@ source "$here/../../.ci/common.sh"
 source "$here/../../.ci/results.sh"
 # shellcheck source=tests/mpi/launch.sh
 source "$here/../mpi/launch.sh"
-# shellcheck source=tests/ofi/arguments.sh
-source "$here/arguments.sh"
+# shellcheck source=tests/mpi/arguments.sh
+source "$here/../mpi/arguments.sh"
+# shellcheck source=tests/ofi/provider.sh
+source "$here/provider.sh"
 
 suite=ofi
 
@@ -116,7 +118,7 @@ run_pingpongs() {
   fi
 }
 
-parse_provider_arguments run_programs.sh "$@"
+begin_with_provider "$@"
 allow_mpirun_as_root
 before=$(ours_in_shared_memory)
 run_pingpongs

@@ -13,27 +13,20 @@ source "$here/../../.ci/common.sh"
 source "$here/../../.ci/results.sh"
 # shellcheck source=tests/mpi/launch.sh
 source "$here/../mpi/launch.sh"
+# shellcheck source=tests/mpi/arguments.sh
+source "$here/../mpi/arguments.sh"
 
 component=''
 ucx_source=''
-log_directory=''
-only=.
 suite=ucx
 time_limit_s=60
 
-parse_arguments() {
-  while (($# > 0)); do
-    case $1 in
-      --component) component=${2:?} && shift ;;
-      --ucx-source) ucx_source=${2:?} && shift ;; # For headers that are not installed.
-      --log) log_directory=${2:?} && shift ;;
-      --only) only=${2:?} && shift ;;
-      *) usage_error "run_programs.sh: unknown argument $1" ;;
-    esac
-    shift
-  done
-  [[ -e $component ]] || usage_error "--component names no library: $component"
-  [[ -n $log_directory ]] || usage_error "--log is missing"
+take_argument() {
+  case $1 in
+    --component) component=${2:?} ;;
+    --ucx-source) ucx_source=${2:?} ;; # For headers that are not installed.
+    *) taken=0 ;;
+  esac
 }
 
 # What ucx_info says of TNI 0: one device, one transport, and all that is implemented.
@@ -344,6 +337,7 @@ run_shmem() {
 }
 
 parse_arguments "$@"
+[[ -e $component ]] || usage_error "--component names no library: $component"
 ucx_component=$component
 allow_mpirun_as_root
 rm -rf "$log_directory"

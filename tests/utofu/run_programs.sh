@@ -14,28 +14,21 @@ source "$here/../../.ci/common.sh"
 source "$here/../../.ci/results.sh"
 # shellcheck source=tests/mpi/launch.sh
 source "$here/../mpi/launch.sh"
+# shellcheck source=tests/mpi/arguments.sh
+source "$here/../mpi/arguments.sh"
 
 prefix=''
-log_directory=''
 mpi_libraries=(openmpi mpich)
-only=.
 soak_rounds=0
 suite=utofu
 
-parse_arguments() {
-  while (($# > 0)); do
-    case $1 in
-      --prefix) prefix=${2:?} && shift ;;
-      --log) log_directory=${2:?} && shift ;;
-      --mpi) mpi_libraries=("${2:?}") && shift ;;
-      --only) only=${2:?} && shift ;;
-      --soak) soak_rounds=20 ;;
-      *) usage_error "run_programs.sh: unknown argument $1" ;;
-    esac
-    shift
-  done
-  [[ -e $prefix/lib/libtofucom.so ]] || usage_error "--prefix names no Portofu: $prefix"
-  [[ -n $log_directory ]] || usage_error "--log is missing"
+take_argument() {
+  case $1 in
+    --prefix) prefix=${2:?} ;;
+    --mpi) mpi_libraries=("${2:?}") ;;
+    --soak) soak_rounds=20 taken=1 ;;
+    *) taken=0 ;;
+  esac
 }
 
 # One test per line: numbers of ranks (comma), with the disorder of PORTOFU_SHUFFLE or without, program, arguments.
@@ -138,6 +131,7 @@ run_round() {
 }
 
 parse_arguments "$@"
+[[ -e $prefix/lib/libtofucom.so ]] || usage_error "--prefix names no Portofu: $prefix"
 allow_mpirun_as_root
 mkdir -p "$log_directory"
 before=$(ours_in_shared_memory)
