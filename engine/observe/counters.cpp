@@ -46,6 +46,12 @@ constexpr std::array<CounterRow, kCounterCount> kTable{{
     {Counter::kPacketsPlaced, "packets_placed", "packets", "A lent payload was copied by its sender after all."},
     {Counter::kPacketsRefusedSource, "packets_refused_source", "packets",
      "A packet came from a node that is not of the job, or not from where it said."},
+    {Counter::kFramesSent, "frames_sent", "frames", "A datagram has left for another node."},
+    {Counter::kFramesSentAgain, "frames_sent_again", "frames",
+     "Data left once more, because the peer seems not to have it."},
+    {Counter::kFramesDamaged, "frames_damaged", "frames", "A datagram was no frame, or its checksum was wrong."},
+    {Counter::kFramesDuplicate, "frames_duplicate", "frames", "Data came that had come before."},
+    {Counter::kFramesRefused, "frames_refused", "frames", "A frame was nonsense, or of a link that is not known."},
 }};
 
 constexpr bool rows_follow_the_enumeration() {

@@ -51,6 +51,11 @@ enum class Counter : std::uint16_t {
   kPacketsLent,
   kPacketsPlaced,
   kPacketsRefusedSource,
+  kFramesSent,
+  kFramesSentAgain,
+  kFramesDamaged,
+  kFramesDuplicate,
+  kFramesRefused,
   kCount  ///< Not a counter: how many there are.
 };
 

@@ -279,7 +279,7 @@ bool open_datagrams(EngineNode& node, const Settings& settings, const NodeMap& m
   ReliableOptions options;
   options.life = node.segment->incarnation();
   options.connect_timeout_ns = OfiWire::kOfiConnectNs;
-  node.datagrams = std::make_unique<ReliableWire>(std::move(medium), options);
+  node.datagrams = std::make_unique<ReliableWire>(std::move(medium), options, Counters(node.segment->counters()));
   return true;
 }
 

@@ -15,6 +15,7 @@
 #include "engine/wire/sim/sim_random.h"
 #include "tests/conformance/harness/fixture.h"
 #include "tests/process/between_nodes.h"
+#include "tests/process/engine_counter.h"
 #include "tests/process/own_node.h"
 #include "tests/process/test_network.h"
 
@@ -215,7 +216,14 @@ TEST(Datagram, Mixed_operations__happen_exactly_once_and_in_order) {
 
 TEST(Datagram, Mixed_operations_over_a_bad_network__happen_exactly_once_and_in_order) {
   const std::uint64_t operations = operation_count(100'000);
-  run_on_nodes(3, kBad, [&](Process& self) { Mixer(self, operations).run(); });
+  run_on_nodes(3, kBad, [&](Process& self) {
+    Mixer mixer(self, operations);
+    mixer.run();
+    // What ptl_info shows of the network.
+    EXPECT_GT(engine_counter(Counter::kFramesSentAgain), 0u);
+    EXPECT_LT(engine_counter(Counter::kFramesSentAgain), engine_counter(Counter::kFramesSent));
+    EXPECT_GT(engine_counter(Counter::kFramesDuplicate), 0u);
+  });
 }
 
 TEST(Datagram, Long_messages_over_a_bad_network__arrive_whole_both_ways) {

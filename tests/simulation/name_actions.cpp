@@ -113,7 +113,8 @@ void NameWorld::make_engine(Process& process) {
   ReliableOptions reliable;
   reliable.life = process.segment->incarnation();
   reliable.connect_timeout_ns = OfiWire::kOfiConnectNs;
-  auto wire = std::make_unique<ReliableWire>(network_.attach(process.id, process.node_index), reliable);
+  auto wire = std::make_unique<ReliableWire>(network_.attach(process.id, process.node_index), reliable,
+                                             Counters(process.segment->counters()));
   process.wire = wire.get();
   process.keeper = std::make_unique<Keeper>();
   std::string why;

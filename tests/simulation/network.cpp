@@ -26,7 +26,8 @@ Network::Network(std::uint64_t seed, Topology topology, const LossyOptions& loss
 
 std::unique_ptr<Wire> Network::attach(ProcessId id, std::uint32_t index) {
   if (lossy_ == nullptr) return plain_.attach(id);
-  auto wire = std::make_unique<ReliableWire>(lossy_->attach(id, index), ReliableOptions{.life = random_.next()});
+  auto wire = std::make_unique<ReliableWire>(lossy_->attach(id, index), ReliableOptions{.life = random_.next()},
+                                             Counters(frames_));
   if (index >= wires_.size()) wires_.resize(index + 1);
   wires_[index] = {wire.get(), id, true};
   return wire;
@@ -61,9 +62,7 @@ void Network::pass_to_next(std::uint64_t at_most_ns) {
 }
 
 std::uint64_t Network::frames_sent_again() const {
-  std::uint64_t sum = 0;
-  for (const Attached& one : wires_) sum += one.wire != nullptr ? one.wire->counts().frames_sent_again : 0;
-  return sum;
+  return frames_.values[static_cast<std::size_t>(Counter::kFramesSentAgain)].load(std::memory_order_relaxed);
 }
 
 }  // namespace portofu::simulation

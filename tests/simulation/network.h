@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/observe/counters.h"
 #include "engine/wire/reliable/reliable_wire.h"
 #include "engine/wire/sim/lossy_network.h"
 #include "engine/wire/sim/sim_network.h"
@@ -67,6 +68,7 @@ class Network {
   SimNetwork plain_;
   std::unique_ptr<LossyNetwork> lossy_;
   std::vector<Attached> wires_;  ///< By index of the process.
+  CountersShared frames_{};      ///< Of all wires together.
 };
 
 }  // namespace portofu::simulation

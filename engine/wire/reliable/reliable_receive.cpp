@@ -70,7 +70,7 @@ bool ReliableWire::receive_frames() {
     FrameHeader frame;
     std::span<const std::byte> body;
     if (!open_frame({datagram_.data(), bytes}, &frame, &body)) {
-      ++counts_.frames_damaged;
+      counters_.add(Counter::kFramesDamaged);
       continue;
     }
     receive_frame(source, frame, body);
@@ -83,7 +83,7 @@ void ReliableWire::receive_frame(ProcessId source, const FrameHeader& frame, std
   if (frame.kind == FrameKind::kAccept) return receive_accept(source, frame);
   if (is_for_receiver(frame.kind)) return receive_for_receiver(source, frame, body);
   if (is_for_sender(frame.kind)) return receive_for_sender(source, frame, body);
-  ++counts_.frames_refused;
+  counters_.add(Counter::kFramesRefused);
 }
 
 // ---- Opening -------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ void ReliableWire::receive_for_receiver(ProcessId source, const FrameHeader& fra
   const auto found = incoming_.find({process_key(source), frame.link});
   if (found == incoming_.end() || found->second->acceptance != frame.acceptance ||
       found->second->state == ReceivingState::kEnded) {
-    ++counts_.frames_refused;
+    counters_.add(Counter::kFramesRefused);
     if (frame.kind != FrameKind::kNoSender) send_plain(source, FrameKind::kNoReceiver, frame.link, frame.acceptance);
     return;
   }
@@ -239,8 +239,8 @@ void ReliableWire::receive_for_receiver(ProcessId source, const FrameHeader& fra
   const bool in_order =
       frame.sequence == window.next() + static_cast<std::uint32_t>(std::countr_one(window.selected()));
   const Admission admission = window.admit(frame, body);
-  if (admission == Admission::kRefused) ++counts_.frames_refused;
-  if (admission == Admission::kDuplicate) ++counts_.frames_duplicate;
+  if (admission == Admission::kRefused) counters_.add(Counter::kFramesRefused);
+  if (admission == Admission::kDuplicate) counters_.add(Counter::kFramesDuplicate);
   if (admission == Admission::kNew) list_if_ready(link);
   want_ack(link, admission != Admission::kNew || !in_order);
 }
@@ -248,13 +248,13 @@ void ReliableWire::receive_for_receiver(ProcessId source, const FrameHeader& fra
 void ReliableWire::receive_for_sender(ProcessId source, const FrameHeader& frame, std::span<const std::byte> body) {
   const auto found = outgoing_.find({process_key(source), frame.link});
   if (found == outgoing_.end() || found->second->state == SendingState::kOver) {
-    ++counts_.frames_refused;
+    counters_.add(Counter::kFramesRefused);
     if (frame.kind != FrameKind::kNoReceiver) send_plain(source, FrameKind::kNoSender, frame.link, frame.acceptance);
     return;
   }
   OutgoingLink& link = *found->second;
   if (link.acceptance != frame.acceptance || link.state == SendingState::kOpening) {
-    ++counts_.frames_refused;
+    counters_.add(Counter::kFramesRefused);
     return;
   }
   if (frame.kind == FrameKind::kNoReceiver) {
@@ -274,7 +274,7 @@ void ReliableWire::receive_for_sender(ProcessId source, const FrameHeader& frame
 void ReliableWire::receive_ack(OutgoingLink& link, std::span<const std::byte> body) {
   AckBody ack;
   if (body.size() != sizeof ack) {
-    ++counts_.frames_refused;
+    counters_.add(Counter::kFramesRefused);
     return;
   }
   std::memcpy(&ack, body.data(), sizeof ack);
@@ -288,7 +288,7 @@ void ReliableWire::receive_ack(OutgoingLink& link, std::span<const std::byte> bo
   for (std::size_t i = 0; i < kTrafficClassCount; ++i) {
     SendWindow& window = link.windows[i];
     if (window.acknowledge(ack.next[i], ack.selected[i], lost_before_ns)) continue;
-    ++counts_.frames_refused;
+    counters_.add(Counter::kFramesRefused);
     return lose(link);
   }
   wake_at(serve(link));

@@ -51,7 +51,7 @@ bool ReliableWire::send_frame(ProcessId peer, FrameHeader& header, std::span<con
   seal_frame(header, body);
   const TrafficClass traffic = header.kind == FrameKind::kData ? header.traffic : TrafficClass::kAnswer;
   const bool sent = endpoint_->send(peer, traffic, std::as_bytes(std::span(&header, 1)), body);
-  if (sent) ++counts_.frames_sent;
+  if (sent) counters_.add(Counter::kFramesSent);
   return sent;
 }
 
@@ -155,7 +155,7 @@ std::uint64_t ReliableWire::send_due_data(OutgoingLink& link) {
       header.link = link.id;
       header.acceptance = link.acceptance;
       if (!send_frame(link.peer, header, body)) return now_ns_ + kNoRoomNs;
-      if (window.sent(header.sequence, now_ns_, link.round_trip) > 1) ++counts_.frames_sent_again;
+      if (window.sent(header.sequence, now_ns_, link.round_trip) > 1) counters_.add(Counter::kFramesSentAgain);
       link.liveness.asked(now_ns_);
     }
     due_ns = std::min(due_ns, window.next_due_ns(one_is_enough));

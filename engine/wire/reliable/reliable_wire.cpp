@@ -19,14 +19,16 @@ std::uint32_t payload_for(std::uint32_t datagram_bytes) {
 
 }  // namespace
 
-ReliableWire::ReliableWire(std::unique_ptr<DatagramEndpoint> endpoint, const ReliableOptions& options)
+ReliableWire::ReliableWire(std::unique_ptr<DatagramEndpoint> endpoint, const ReliableOptions& options,
+                           Counters counters)
     : Wire({payload_for(endpoint->max_bytes()), options.connect_timeout_ns},
            {.loans = nullptr, .copies = nullptr, .peer_memory = nullptr, .completions = nullptr, .other_nodes = this}),
       endpoint_(std::move(endpoint)),
       options_(options),
       frame_bytes_(endpoint_->max_bytes() - static_cast<std::uint32_t>(sizeof(FrameHeader))),
       datagram_(endpoint_->max_bytes()),
-      now_ns_(endpoint_->now_ns()) {
+      now_ns_(endpoint_->now_ns()),
+      counters_(counters) {
   PORTOFU_ASSERT(endpoint_->max_bytes() >= kMinDatagramBytes && options.life != 0);
   closed_sources_ = 0;
 }
@@ -259,7 +261,7 @@ bool ReliableWire::take_front(IncomingLink& link, Packet& packet) {
         packet.source_context = &link;
         return true;
       }
-      ++counts_.frames_refused;
+      counters_.add(Counter::kFramesRefused);
       release();
     }
   }

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/observe/counters.h"
 #include "engine/wire/other_nodes.h"
 #include "engine/wire/reliable/datagram.h"
 #include "engine/wire/reliable/frame.h"
@@ -41,20 +42,11 @@ struct ReliableOptions {
   std::uint64_t connect_timeout_ns = kConnectTimeoutNs;
 };
 
-/// What has happened so far.
-struct ReliableCounts {
-  std::uint64_t frames_sent = 0;
-  std::uint64_t frames_sent_again = 0;  ///< kData that had left before.
-  std::uint64_t frames_damaged = 0;     ///< Not a frame, or a wrong checksum.
-  std::uint64_t frames_duplicate = 0;
-  std::uint64_t frames_refused = 0;  ///< Nonsense under a right checksum, or of links that are not known.
-};
-
 /// Used by the thread on duty. Time passes in whichever function is called: while is_settled is false, or next_due_ns
 /// has come, somebody has to look (peek, has_packets).
 class ReliableWire final : public Wire, public OtherNodes {
  public:
-  ReliableWire(std::unique_ptr<DatagramEndpoint> endpoint, const ReliableOptions& options);
+  ReliableWire(std::unique_ptr<DatagramEndpoint> endpoint, const ReliableOptions& options, Counters counters);
   /// Tells all peers, once and without waiting, that nobody is here any more.
   ~ReliableWire() override;
 
@@ -89,8 +81,6 @@ class ReliableWire final : public Wire, public OtherNodes {
     return acks_.empty() ? next_due_ns_ : std::min(next_due_ns_, acks_due_ns_);
   }
   int wait_fd() const override { return endpoint_->wait_fd(); }
-
-  const ReliableCounts& counts() const { return counts_; }
 
   /// Bytes that are kept for peers which have not acknowledged them, and for the engine which has not taken them.
   HeldBytes send_held() const { return send_held_; }
@@ -171,7 +161,7 @@ class ReliableWire final : public Wire, public OtherNodes {
   int newly_lost_ = 0;                                          ///< Links since the last check_peers.
   std::uint16_t ear_ = 0;                                       ///< Of introduce.
   std::function<void(std::uint32_t nid, std::uint16_t port)> note_;
-  ReliableCounts counts_;
+  Counters counters_;
 };
 
 template <class Use>

@@ -112,7 +112,7 @@ TEST(ReliableReceive, News_of_the_unreachable__are_taken_behind_what_these_have_
   world.kill(0);
   auto made = std::make_unique<FloodedEndpoint>(world.network.attach(party.id, 0));
   FloodedEndpoint& endpoint = *made;
-  party.wire = std::make_unique<ReliableWire>(std::move(made), ReliableOptions{.life = 5});
+  party.wire = std::make_unique<ReliableWire>(std::move(made), ReliableOptions{.life = 5}, Counters(party.counters));
   Link* link = world.connect(0, 1);
   Link* back = world.connect(1, 0);
   ASSERT_TRUE(link != nullptr && back != nullptr && world.settle());

@@ -37,10 +37,13 @@ struct Taken {
 struct Party {
   ProcessId id;
   std::unique_ptr<ReliableWire> wire;
+  CountersShared counters{};
   std::vector<Taken> taken;
   std::vector<ProcessId> closed;
   std::uint64_t life = 0;
   bool stopped = false;  ///< Nobody calls its wire.
+
+  std::uint64_t count(Counter which) { return Counters(counters).get(which); }
 };
 
 /// Everything in virtual time, decided by one seed.
@@ -54,7 +57,8 @@ struct ReliableWorld {
     Party& party = parties[i];
     party.id = {1, 100 + i};
     party.life = random.next();
-    party.wire = std::make_unique<ReliableWire>(network.attach(party.id, i), ReliableOptions{.life = party.life});
+    party.wire = std::make_unique<ReliableWire>(network.attach(party.id, i), ReliableOptions{.life = party.life},
+                                                Counters(party.counters));
   }
 
   /// Ends it as kill -9 does; its wire says nothing any more.
