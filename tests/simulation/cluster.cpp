@@ -34,9 +34,7 @@ bool is_get(PacketType kind) { return kind == PacketType::kGet; }
 
 SimOptions draw_network(std::uint64_t seed) {
   SimRandom random(seed ^ 0xdead);
-  SimOptions options;
-  options.max_link_packets = 1 + static_cast<std::uint32_t>(random.below(8));
-  options.max_delay_polls = static_cast<std::uint32_t>(random.below(4));
+  SimOptions options = draw_links(random, 3);
   options.max_ack_slots = static_cast<std::uint32_t>(random.below(6));
   if (random.below(2) == 0) options.max_lent_bytes = static_cast<std::uint32_t>(kTargetBytes);
   return options;

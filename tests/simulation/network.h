@@ -11,6 +11,7 @@
 #include "engine/wire/reliable/reliable_wire.h"
 #include "engine/wire/sim/lossy_network.h"
 #include "engine/wire/sim/sim_network.h"
+#include "engine/wire/sim/sim_random.h"
 
 namespace portofu::simulation {
 
@@ -19,6 +20,14 @@ LossyOptions bad_network();
 
 /// Links of the crossbar that connects lossy tests unless they say otherwise.
 inline constexpr LinkFigures kLossyLink{.latency_ns = 1000, .bytes_per_us = 10'000};
+
+/// Links that hold one packet to eight, and hand them over up to so many looks late.
+inline SimOptions draw_links(SimRandom& random, std::uint64_t most_delay_polls) {
+  SimOptions options;
+  options.max_link_packets = 1 + static_cast<std::uint32_t>(random.below(8));
+  options.max_delay_polls = static_cast<std::uint32_t>(random.below(most_delay_polls + 1));
+  return options;
+}
 
 /// Outlives the wires that it makes. Used by one thread.
 class Network {

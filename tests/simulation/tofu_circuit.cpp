@@ -7,6 +7,8 @@
 #include <cmath>
 #include <map>
 
+#include "tests/simulation/network.h"
+
 namespace portofu::simulation {
 namespace {
 
@@ -18,10 +20,7 @@ constexpr std::uint64_t kMostShift = 20;
 
 SimOptions draw_network(std::uint64_t seed) {
   SimRandom random(seed ^ 0xbaa1);
-  SimOptions options;
-  options.max_link_packets = 1 + static_cast<std::uint32_t>(random.below(8));
-  options.max_delay_polls = static_cast<std::uint32_t>(random.below(6));
-  return options;
+  return draw_links(random, 5);
 }
 
 std::uint64_t combine(ReduceOperation operation, std::uint64_t a, std::uint64_t b) {

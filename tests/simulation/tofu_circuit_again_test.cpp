@@ -12,6 +12,7 @@
 
 #include "engine/wire/sim/sim_network.h"
 #include "tests/simulation/far_directory.h"
+#include "tests/simulation/network.h"
 #include "tests/simulation/seed.h"
 #include "tests/simulation/tofu_node.h"
 
@@ -26,10 +27,7 @@ constexpr int kMostSteps = 100'000;  ///< Of one part of a run.
 
 SimOptions draw_network(std::uint64_t seed) {
   SimRandom random(seed ^ 0xa6a1);
-  SimOptions options;
-  options.max_link_packets = 1 + static_cast<std::uint32_t>(random.below(8));
-  options.max_delay_polls = static_cast<std::uint32_t>(random.below(40));
-  return options;
+  return draw_links(random, 39);
 }
 
 /// What may happen in a world.

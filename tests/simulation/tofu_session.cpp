@@ -12,9 +12,7 @@ constexpr int kMostRounds = 20000;
 
 SimOptions draw_network(std::uint64_t seed, const SessionTaste& taste) {
   SimRandom random(seed ^ 0x70f0);
-  SimOptions options;
-  options.max_link_packets = 1 + static_cast<std::uint32_t>(random.below(8));
-  options.max_delay_polls = static_cast<std::uint32_t>(random.below(5));
+  SimOptions options = draw_links(random, 4);
   if (random.below(2) == 0) options.max_lent_bytes = 20000;
   options.shows_memory = taste.shows_memory;
   return options;
