@@ -98,15 +98,15 @@ void put_trigger(const Core& core, const TriggeredOperation& operation) {
             {.amount = operation.threshold, .id = operation.counter});
 }
 
-void RecordedCall::begin(const Core& core, std::uint8_t kind, std::uint64_t bytes, bool arms) {
+void RecordedCall::begin(const Core& core, std::uint8_t kind, std::uint64_t bytes, CallStarts starts) {
   Recorder* const to = core.recorder();
   if (to == nullptr) return;
   to->end_looks();
-  to->add_of_thread(Step::kCall, kind, bytes, arms ? kCallArms : 0);
+  to->add_of_thread(Step::kCall, kind, bytes, starts == CallStarts::kByCounter ? kCallArms : 0);
 }
 
-void RecordedCall::begin_request(const Core& core, const PacketHeader& request, bool arms) {
-  begin(core, static_cast<std::uint8_t>(request.type), request.length, arms);
+void RecordedCall::begin_request(const Core& core, const PacketHeader& request, CallStarts starts) {
+  begin(core, static_cast<std::uint8_t>(request.type), request.length, starts);
 }
 
 void RecordedCall::end(const Core& core) {

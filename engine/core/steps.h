@@ -65,21 +65,24 @@ inline void record_direct(Core& core, const Peer& peer, const Descriptor& descri
     put_message<Step::kDirect>(core, peer, descriptor, descriptor.length);
 }
 
+/// When what a call asks for starts.
+enum class CallStarts : std::uint8_t { kAtOnce, kByCounter };
+
 /// A call of the application, as long as this lives: on duty, or around what takes it.
 class RecordedCall {
  public:
   /// @param kind  PacketType or ApiCall
-  /// @param arms  the operation waits for a counter
   template <class Kind>
-  requires std::is_enum_v<Kind> RecordedCall(const Core& core, Kind kind, std::uint64_t bytes, bool arms = false)
+  requires std::is_enum_v<Kind> RecordedCall(const Core& core, Kind kind, std::uint64_t bytes,
+                                             CallStarts starts = CallStarts::kAtOnce)
       : core_(core) {
     if (core.observers != nullptr) [[unlikely]]
-      begin(core, static_cast<std::uint8_t>(kind), bytes, arms);
+      begin(core, static_cast<std::uint8_t>(kind), bytes, starts);
   }
   /// The same of a request, of which nothing is read unless somebody is told.
-  RecordedCall(const Core& core, const PacketHeader& request, bool arms) : core_(core) {
+  RecordedCall(const Core& core, const PacketHeader& request, CallStarts starts) : core_(core) {
     if (core.observers != nullptr) [[unlikely]]
-      begin_request(core, request, arms);
+      begin_request(core, request, starts);
   }
   ~RecordedCall() {
     if (core_.observers != nullptr) [[unlikely]]
@@ -90,8 +93,10 @@ class RecordedCall {
 
  private:
   // Static, so that the object is nothing but a register.
-  [[gnu::cold, gnu::noinline]] static void begin(const Core& core, std::uint8_t kind, std::uint64_t bytes, bool arms);
-  [[gnu::cold, gnu::noinline]] static void begin_request(const Core& core, const PacketHeader& request, bool arms);
+  [[gnu::cold, gnu::noinline]] static void begin(const Core& core, std::uint8_t kind, std::uint64_t bytes,
+                                                 CallStarts starts);
+  [[gnu::cold, gnu::noinline]] static void begin_request(const Core& core, const PacketHeader& request,
+                                                         CallStarts starts);
   [[gnu::cold, gnu::noinline]] static void end(const Core& core);
 
   const Core& core_;

@@ -332,7 +332,8 @@ ListEntry* find_receive(const Core& core, const Receive& rx, const void* context
   if ((call.flags & FI_PEEK) != 0) engine.step();
   const Engine::Duty duty(engine);
   const RecordedCall recorded(duty.core(), recorded_as(receive_kind_of(call)),
-                              length_of(call.msg.msg_iov, call.msg.iov_count), waits);
+                              length_of(call.msg.msg_iov, call.msg.iov_count),
+                              waits ? CallStarts::kByCounter : CallStarts::kAtOnce);
   if (waits) return defer(ep, call);
   return (call.flags & FI_PEEK) != 0 ? peek(duty.core(), *ep.rx, call) : take_claimed(duty.core(), *ep.rx, call);
 }

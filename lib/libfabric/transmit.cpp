@@ -371,7 +371,7 @@ ssize_t transmit_compared(Endpoint& ep, const TransmitCall& call, Descriptor& d,
   return guarded([&]() -> ssize_t {
     if (const ssize_t wrong = check(*ep.tx, call, d); wrong != 0) return wrong;
     const Engine::Duty duty(*ep.domain->engine);
-    const RecordedCall recorded(duty.core(), recorded_as(call.word), d.length, true);
+    const RecordedCall recorded(duty.core(), recorded_as(call.word), d.length, CallStarts::kByCounter);
     if (!name_target(*ep.tx, call, d)) return -FI_EINVAL;
     return keep_transfer(duty.core(), *ep.tx, call, d, compared);
   });

@@ -72,7 +72,7 @@ int submit(Descriptor& d, const Trigger* trigger) {
     bool pauses = false;
     {
       const Engine::Duty duty(*engine);
-      const RecordedCall call(duty.core(), d, trigger != nullptr);
+      const RecordedCall call(duty.core(), d, trigger != nullptr ? CallStarts::kByCounter : CallStarts::kAtOnce);
       Interface* ni = home_of(duty.core(), d.portals.md_handle);
       MemoryDescriptor* md = ni != nullptr ? usable_md(*ni, d.portals.md_handle) : nullptr;
       if (md == nullptr || !is_valid(*ni, *md, d)) return PTL_ARG_INVALID;
@@ -155,7 +155,7 @@ int triggered_count(PacketType type, ptl_handle_ct_t ct_handle, ptl_ct_event_t a
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     const Engine::Duty duty(*engine);
-    const RecordedCall call(duty.core(), type, 0, true);
+    const RecordedCall call(duty.core(), type, 0, CallStarts::kByCounter);
     Interface* ni = home_of(duty.core(), ct_handle);
     if (ni == nullptr || ni->cts.find(ct_handle) == nullptr) return PTL_ARG_INVALID;
     if (type == PacketType::kCountIncrement && amount.success != 0 && amount.failure != 0) return PTL_ARG_INVALID;

@@ -148,7 +148,7 @@ TEST_F(StepsTest, Trigger__names_its_counter_and_threshold) {
 TEST_F(StepsTest, Call__has_a_beginning_and_an_end) {
   {
     recorder.note_empty_look();
-    const RecordedCall call(core, PacketType::kPut, 77, true);
+    const RecordedCall call(core, PacketType::kPut, 77, CallStarts::kByCounter);
     EXPECT_THAT(steps(), ElementsAre(Step::kWait, Step::kWaitEnd, Step::kCall));
     EXPECT_EQ(first(Step::kCall).amount, 77u);
     EXPECT_EQ(first(Step::kCall).more, kCallArms);
@@ -163,7 +163,7 @@ TEST_F(StepsTest, Nothing_is_written__while_nothing_is_recorded) {
     core.observers = told;
     receive_put(8);
     { const RecordedCall call(core, PacketType::kPut, 77); }
-    { const RecordedCall call(core, PacketHeader{}, true); }
+    { const RecordedCall call(core, PacketHeader{}, CallStarts::kByCounter); }
     EXPECT_TRUE(written().empty());
     next_event();
   }
@@ -173,7 +173,7 @@ TEST_F(StepsTest, Call_of_a_request__says_its_kind_and_length) {
   PacketHeader request{};
   request.type = PacketType::kGet;
   request.length = 99;
-  { const RecordedCall call(core, request, false); }
+  { const RecordedCall call(core, request, CallStarts::kAtOnce); }
   EXPECT_THAT(steps(), ElementsAre(Step::kCall, Step::kReturn));
   EXPECT_EQ(first(Step::kCall).kind, static_cast<std::uint8_t>(PacketType::kGet));
   EXPECT_EQ(first(Step::kCall).amount, 99u);
