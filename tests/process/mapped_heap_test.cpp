@@ -9,13 +9,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <string>
 
 #include "engine/segment/shared_heap.h"
 #include "tests/process/child_process.h"
 #include "tests/process/engine_counter.h"
 #include "tests/process/own_node.h"
+#include "tests/process/owner_and_initiator.h"
 #include "tests/process/resources.h"
 
 namespace portofu {
@@ -65,41 +65,12 @@ struct End {
   utofu_stadd_t stadd = 0;
 };
 
-class MappedHeap : public testing::Test {
+class MappedHeap : public OwnerAndInitiator<End, Meeting> {
  protected:
-  MappedHeap() {
-    setenv("PORTOFU_PEER_CHECK_MS", "20", 1);
-    setenv("PORTOFU_JOB_KEY", std::to_string(getpid()).c_str(), 1);  // CQs belong to the jobs of a machine.
-  }
-  ~MappedHeap() override {
-    unsetenv("PORTOFU_PEER_CHECK_MS");
-    unsetenv("PORTOFU_JOB_KEY");
-  }
+  MappedHeap() { setenv("PORTOFU_JOB_KEY", std::to_string(getpid()).c_str(), 1); }  // CQs belong to jobs of a machine.
+  ~MappedHeap() override { unsetenv("PORTOFU_JOB_KEY"); }
 
   bool heap_has_name() const { return access(heap_path("/dev/shm", meeting->heap_id).c_str(), F_OK) == 0; }
-
-  /// A process that introduces itself and then does `rest`.
-  std::function<int()> owner(const std::function<int(End&)>& rest) {
-    return [this, rest] {
-      End end;
-      end.introduce(*meeting);
-      return leave(rest(end));
-    };
-  }
-
-  /// A process that waits for the owner and then does `rest`.
-  std::function<int()> initiator(const std::function<int(End&)>& rest) {
-    return [this, rest] {
-      End end;
-      return leave(eventually([this] { return meeting->ready != 0; }) ? rest(end) : 93);
-    };
-  }
-
-  /// A child that returns ends without closing anything; a program ends so.
-  static int leave(int status) { std::exit(status); }
-
-  OwnNode node;
-  SharedMemory<Meeting> meeting;
 };
 
 /// 2.2.3, 6.1.3.1: a target that only reads its memory sees a put, the last line last.

@@ -16,6 +16,7 @@
 #include "tests/process/child_process.h"
 #include "tests/process/engine_counter.h"
 #include "tests/process/own_node.h"
+#include "tests/process/owner_and_initiator.h"
 #include "tests/process/resources.h"
 
 namespace portofu {
@@ -79,7 +80,8 @@ struct End {
       return rc == PTL_OK;
     });
   }
-  void introduce(Meeting& meeting) const {
+  void introduce(Meeting& meeting) {
+    give_entries();
     ptl_process_t id;
     require(PtlGetPhysId(ni, &id));
     meeting.nid = id.phys.nid;
@@ -129,28 +131,8 @@ struct End {
   ptl_size_t awaited = 0;
 };
 
-class PublishedEntries : public testing::Test {
+class PublishedEntries : public OwnerAndInitiator<End, Meeting> {
  protected:
-  PublishedEntries() { setenv("PORTOFU_PEER_CHECK_MS", "20", 1); }
-  ~PublishedEntries() override { unsetenv("PORTOFU_PEER_CHECK_MS"); }
-
-  std::function<int()> owner(const std::function<int(End&)>& rest) {
-    return [this, rest] {
-      End end;
-      end.give_entries();
-      end.introduce(*meeting);
-      return leave(rest(end));
-    };
-  }
-  std::function<int()> initiator(const std::function<int(End&)>& rest) {
-    return [this, rest] {
-      End end;
-      return leave(eventually([this] { return meeting->ready != 0; }) ? rest(end) : 93);
-    };
-  }
-  /// A child that returns ends without closing anything; a program ends so.
-  static int leave(int status) { std::exit(status); }
-
   /// Puts all of the memory, over and over, until one fails or the test wants no more.
   std::function<int()> flood() {
     return initiator([this](End& end) {
@@ -162,9 +144,6 @@ class PublishedEntries : public testing::Test {
     const std::uint64_t before = meeting->rounds;
     return eventually([&] { return meeting->rounds > before + 3; });
   }
-
-  OwnNode node;
-  SharedMemory<Meeting> meeting;
 };
 
 /// 3.15: data, results and counts are those of any other entry; and the owner does not have to do anything.
