@@ -2,6 +2,7 @@
 // What a process holds, as its kernel tells.
 
 #include <dirent.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -125,6 +126,13 @@ class FairStopwatch {
   std::map<pid_t, std::int64_t> at_start_;  ///< By thread.
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
+
+/// Times the calling thread has slept: sched_yield does not count, nor does waiting for a core.
+inline long sleeps_of_thread() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
 
 /// A number from the environment: how long or how often a test does what it does.
 inline int test_amount(const char* variable, int otherwise) {

@@ -118,7 +118,7 @@ TEST(SilentNode, Calls_return_at_once_and_operations_end) {
     }
     EXPECT_EQ(lost, 2);
     EXPECT_GT(now_s() - begin, 3) << "slow processes are given time";
-    EXPECT_GT(served, 100);
+    EXPECT_GT(served, 10);
     // The node is known to be silent now. Somebody may have begun there, so it is asked, but not for as long.
     const double again = now_s();
     const FairStopwatch stopwatch;
