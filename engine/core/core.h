@@ -212,9 +212,16 @@ void arm_operation(Core& core, CountingEvent& counter, const Descriptor& descrip
 /// Deletes what waits for a counter of an interface.
 void disarm_operations(Interface& ni, CountingEvent& counter);
 
+/// Whether too many operations wait for an answer of a peer for one more. Marks take no place: they may be answered
+/// late, and all else goes on meanwhile.
+inline bool is_window_full(const Core& core, const Peer& peer) {
+  return peer.outstanding - peer.marks >= core.settings.window_operations;
+}
+
 /// Ends an outstanding operation: its peer owes no answer to it any more.
 inline void close_outstanding(Core& core, std::uint32_t operation_id, const OutstandingOperation& operation) {
   --operation.peer->outstanding;
+  if (operation.is_mark) --operation.peer->marks;
   if (operation.kind == PacketType::kTofuGet) --operation.peer->gets_under_way;
   core.outstanding.close(operation_id);
 }

@@ -60,6 +60,7 @@ struct OutstandingOperation : AnswerReport {
   bool sent = false;                 ///< All data has left.
   bool answered = false;             ///< The answer came before all data had left (the target refused early).
   bool expects_data = false;         ///< The answer brings data.
+  bool is_mark = false;              ///< Of lib/libfabric/credit: it may be answered late, and nothing waits for it.
   std::uint64_t length = 0;          ///< Bytes asked for.
   union {
     AskedOfEntry portals{};

@@ -61,6 +61,7 @@ struct Peer {
   bool awaited = false;                   ///< In Core::awaited_peers.
   bool was_lost_unheard = false;          ///< Once, before all that it had sent was taken: answers may come late.
   std::uint32_t outstanding = 0;          ///< Operations of ours that it has to answer.
+  std::uint32_t marks = 0;                ///< Of these, marks of libfabric (OutstandingOperation::is_mark).
   std::uint32_t gets_under_way = 0;       ///< uTofu: gets of ours that it has to answer.
   std::uint64_t connect_deadline_ns = 0;  ///< kConnecting: when to give up.
   std::uint64_t asked_ns = 0;             ///< kConnecting, or with `lost_since_ns`: when the wire was last asked.

@@ -25,7 +25,8 @@ bool wants_acknowledgement(const MemoryDescriptor& md, const Descriptor& d) {
 /// Opens the outstanding entry of a request that will be answered, and names it in its header.
 /// @return nullptr if the window of the peer is full
 OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, Descriptor& d) {
-  if (peer.outstanding >= core.settings.window_operations) return nullptr;
+  const bool is_mark = d.interface_index == kFabricInterface && d.portals.ack_req == AckRequest::kCount;
+  if (!is_mark && is_window_full(core, peer)) return nullptr;
   std::uint32_t operation_id = 0;
   OutstandingOperation* operation = core.outstanding.open(&operation_id);
   if (operation == nullptr) return nullptr;
@@ -39,6 +40,7 @@ OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, Memor
   operation->ack_req = ack ? d.portals.ack_req : AckRequest::kNone;
   operation->length = d.length;
   operation->expects_data = is_get || is_fetching(d.type);
+  operation->is_mark = is_mark;
   operation->md_use = md.use;
   operation->portals.md_handle = d.portals.md_handle;
   operation->portals.reply_md_handle = is_get ? d.portals.md_handle : d.portals.get_md_handle;
@@ -47,33 +49,25 @@ OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, Memor
   operation->user_ptr = d.portals.user_ptr;
   if (ack && (md.options & kMdOneShot) != 0) ++md.pending;
   ++peer.outstanding;
+  if (is_mark) ++peer.marks;
   ++ni.outstanding;
   if (!peer.awaited) core.await(peer);
   return operation;
 }
 
 /// The request will not be sent, so nobody answers it.
-void close_unsent(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, PacketHeader& header) {
+void close_unsent(Core& core, Interface& ni, MemoryDescriptor& md, PacketHeader& header) {
   const std::uint32_t operation_id = std::exchange(header.operation_id, 0);
   header.flags &= static_cast<std::uint8_t>(~kFlagAnswerWanted);
-  const bool held = core.outstanding.find(operation_id)->ack_req != AckRequest::kNone;
-  if (held && (md.options & kMdOneShot) != 0) --md.pending;
-  core.outstanding.close(operation_id);
-  --peer.outstanding;
+  const OutstandingOperation& operation = *core.outstanding.find(operation_id);
+  if (operation.ack_req != AckRequest::kNone && (md.options & kMdOneShot) != 0) --md.pending;
+  close_outstanding(core, operation_id, operation);
   --ni.outstanding;
 }
 
 /// Whether all that the peer was asked before is over; what was asked later waits behind the request that asks this.
-/// What only counts its answer is nobody's operation: marks do (lib/libfabric/credit), and only libfabric has fences.
-bool is_settled(Core& core, const Peer& peer) {
-  if (!peer.requests.lent.empty()) return false;
-  if (peer.outstanding == 0) return true;
-  std::uint32_t marks = 0;
-  core.outstanding.for_each([&](std::uint32_t, const OutstandingOperation& operation) {
-    marks += operation.peer == &peer && operation.ack_req == AckRequest::kCount ? 1 : 0;
-  });
-  return marks == peer.outstanding;
-}
+/// Marks are nobody's operation.
+bool is_settled(const Peer& peer) { return peer.requests.lent.empty() && peer.outstanding == peer.marks; }
 
 bool is_answered(const MemoryDescriptor& md, const Descriptor& d) {
   return d.type == PacketType::kGet || is_fetching(d.type) || wants_acknowledgement(md, d);
@@ -156,7 +150,7 @@ PartsBefore parts_before(const Interface& ni, const MemoryDescriptor& md, const 
 /// @return false if it has to wait: the window of the peer is full, or the request is fenced, or behind other parts
 bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
   Descriptor& d = message.words.request;
-  if (d.portals.fenced && !is_settled(core, peer)) return false;
+  if (d.portals.fenced && !is_settled(peer)) return false;
   Interface* ni = core.interface(d.interface_index);
   MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.portals.md_handle) : nullptr;
   if (md == nullptr) return true;
@@ -280,7 +274,7 @@ enum class AtOnce : std::uint8_t {
   const bool streaming = bytes > kInlineBytes && peer.link->streaming;
   const bool readable = bytes == 0 || md.segment.read(d.portals.local_offset, payload + front, bytes, streaming);
   if (!readable || (operation != nullptr) != answered) [[unlikely]] {
-    if (operation != nullptr) close_unsent(core, ni, peer, md, d);
+    if (operation != nullptr) close_unsent(core, ni, md, d);
     peer.wire->discard(*peer.link);
     return readable ? AtOnce::kNotNow : AtOnce::kUnreadable;
   }

@@ -37,7 +37,7 @@ bool open_operation(Core& core, Peer& peer, const Descriptor& d, std::uint32_t* 
   const bool puts = is_put(d);
   const bool notice = (d.tofu_meta & kTofuLocalNotice) != 0;
   if (puts && !notice && will_be_taken(peer, d)) return true;
-  if (peer.outstanding >= core.settings.window_operations) return false;
+  if (is_window_full(core, peer)) return false;
   OutstandingOperation* operation = core.outstanding.open(operation_id);
   if (operation == nullptr) return false;
   operation->peer = &peer;

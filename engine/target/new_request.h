@@ -7,8 +7,9 @@
 
 namespace portofu {
 
-/// An honest peer never has more operations open than its window allows, whose largest setting this is.
-inline constexpr std::uint32_t kMostWaitingAnswers = 65'536;
+/// An honest peer never has more operations open than its window allows, whose largest setting is half of this, and
+/// marks of libfabric, eight for an address.
+inline constexpr std::uint32_t kMostWaitingAnswers = 131'072;
 
 /// Looks at the header of a request, and ends what is still arriving of the one before: its sender has lost count.
 /// @return false if it is refused; the refusal is counted

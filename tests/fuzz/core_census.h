@@ -32,6 +32,7 @@ class CoreCensus {
     }
     for (const auto& [key, peer] : core.peers) {
       PORTOFU_ASSERT(peer->outstanding == census.peer_outstanding_[peer.get()]);
+      PORTOFU_ASSERT(peer->marks == census.peer_marks_[peer.get()]);
       PORTOFU_ASSERT(peer->awaited ==
                      (std::count(core.awaited_peers.begin(), core.awaited_peers.end(), peer.get()) == 1));
       PORTOFU_ASSERT(peer->gets_under_way == census.peer_gets_[peer.get()]);
@@ -116,6 +117,7 @@ class CoreCensus {
   void count_operations(Core& core) {
     core.outstanding.for_each([this](std::uint32_t, const OutstandingOperation& operation) {
       ++peer_outstanding_[operation.peer];
+      if (operation.is_mark) ++peer_marks_[operation.peer];
       if (operation.kind == PacketType::kTofuGet) ++peer_gets_[operation.peer];
       if (operation.interface_index == kTofuInterface || operation.interface_index == kForsaken) return;
       PORTOFU_ASSERT(operation.peer->awaited);
@@ -165,6 +167,7 @@ class CoreCensus {
 
   std::array<InterfaceCensus, kInterfaceCount> interfaces_;
   std::map<const Peer*, std::uint32_t> peer_outstanding_;
+  std::map<const Peer*, std::uint32_t> peer_marks_;
   std::map<const Peer*, std::uint32_t> peer_gets_;            ///< uTofu.
   std::map<const ListEntry*, std::uint32_t> region_pending_;  ///< uTofu.
 };

@@ -67,6 +67,33 @@ TEST_F(FiDomain, Long_messages_that_nobody_receives_wait_at_their_sender) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
+/// As few operations as can be may wait for the answer of a peer.
+class FiDomainWindow : public FiDomain {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(setenv("PORTOFU_WINDOW", "1", 1), 0);
+    FiDomain::SetUp();
+    ASSERT_EQ(unsetenv("PORTOFU_WINDOW"), 0);
+  }
+};
+
+TEST_F(FiDomainWindow, Memory_is_reached_though_nobody_receives_long_messages) {
+  constexpr int kCount = 5;
+  std::vector<std::uint8_t> bytes(kMib);
+  for (int i = 0; i < kCount; ++i) ASSERT_EQ(fi_tsend(a.ep, bytes.data(), kMib, nullptr, to_b, i, &bytes), 0);
+  for (int i = 0; i < kCount; ++i) ASSERT_EQ(a.next().op_context, &bytes);
+  std::uint64_t word = 3;
+  std::array<std::uint64_t, kCount> fetched{};
+  fid_mr* region = open_memory(&word, sizeof word, 1);
+  for (std::uint64_t& place : fetched) ASSERT_EQ(fi_read(a.ep, &place, sizeof place, nullptr, to_b, 0, 1, &place), 0);
+  for (std::uint64_t& place : fetched) EXPECT_EQ(a.next().op_context, &place);
+  EXPECT_EQ(fetched, (std::array<std::uint64_t, kCount>{3, 3, 3, 3, 3}));
+  for (int i = 0; i < kCount; ++i)
+    ASSERT_EQ(fi_trecv(b.ep, bytes.data(), kMib, nullptr, FI_ADDR_UNSPEC, i, 0, &word), 0);
+  for (int i = 0; i < kCount; ++i) EXPECT_EQ(b.next().op_context, &word);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
 TEST_F(FiDomain, Messages_that_are_received_know_no_bound) {
   std::vector<std::uint8_t> sent(kMib), received(kMib);
   for (int i = 0; i < 40; ++i) {

@@ -10,6 +10,7 @@
 #include "engine/mailbox/inbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/run/loop.h"
+#include "engine/target/new_request.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 
@@ -484,7 +485,8 @@ TEST_F(RequestTest, Get_while_a_reply_waits__both_are_answered_in_order) {
 TEST_F(RequestTest, Peer_that_lets_answers_pile_up_beyond_any_window__is_refused) {
   append(entry());
   Peer& greedy = peer();
-  for (int i = 0; i < 65536; ++i) greedy.answers.waiting.push_back(*new OutgoingMessage(PacketHeader{}));
+  for (std::uint32_t i = 0; i < kMostWaitingAnswers; ++i)
+    greedy.answers.waiting.push_back(*new OutgoingMessage(PacketHeader{}));
   expect_refused(put_header(8, 7));
   greedy.answers.waiting.pop_front_and_dispose([](OutgoingMessage* answer) { delete answer; });
   receive_put(8, 7);
