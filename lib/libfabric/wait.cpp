@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
 #include <chrono>
 #include <system_error>
 
@@ -75,30 +75,36 @@ ConditionBridge::~ConditionBridge() {
     eventfd_write(stop_fd_, 1);
     thread_.join();
   }
-  if (stop_fd_ >= 0) close(stop_fd_);
+  for (const int fd : {stop_fd_, edge_fd_})
+    if (fd >= 0) close(fd);
   pthread_cond_destroy(&condition_);
   pthread_mutex_destroy(&mutex_);
 }
 
-bool ConditionBridge::start(int fd, bool is_set) {
+bool ConditionBridge::start(int fd) {
   stop_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (stop_fd_ < 0) return false;
+  edge_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{EPOLLIN | EPOLLET, {.fd = fd}};
+  epoll_event end{EPOLLIN, {.fd = stop_fd_}};
+  if (stop_fd_ < 0 || edge_fd_ < 0 || epoll_ctl(edge_fd_, EPOLL_CTL_ADD, fd, &event) != 0 ||
+      epoll_ctl(edge_fd_, EPOLL_CTL_ADD, stop_fd_, &end) != 0)
+    return false;
   try {
     const NoSignals inherited;
-    thread_ = std::thread([this, fd, is_set] { run(fd, is_set); });
+    thread_ = std::thread([this] { run(); });
   } catch (const std::system_error&) {
     return false;
   }
   return true;
 }
 
-void ConditionBridge::run(int fd, bool is_set) {
-  std::array<pollfd, 2> looks{{{fd, POLLIN, 0}, {stop_fd_, POLLIN, 0}}};
-  while (poll(looks.data(), looks.size(), -1) >= 0 && looks[1].revents == 0) {
-    epoll_event event{};
-    eventfd_t count = 0;
-    if (!is_set) eventfd_read(fd, &count);
-    while (is_set && epoll_wait(fd, &event, 1, 0) == 1) eventfd_read(event.data.fd, &count);
+/// Each event is told once, and stays where it is for who waits there: who looks next settles it.
+void ConditionBridge::run() {
+  epoll_event event{};
+  for (;;) {
+    const int count = epoll_wait(edge_fd_, &event, 1, -1);
+    if (count < 0 && errno == EINTR) continue;  // The process was stopped and goes on.
+    if (count != 1 || event.data.fd == stop_fd_) return;
     pthread_mutex_lock(&mutex_);
     pthread_cond_broadcast(&condition_);
     pthread_mutex_unlock(&mutex_);
@@ -108,7 +114,7 @@ void ConditionBridge::run(int fd, bool is_set) {
 namespace {
 
 /// FI_GETWAIT of an object whose events come at a file descriptor.
-int get_wait(fi_wait_obj kind, int fd, bool is_set, std::unique_ptr<ConditionBridge>& bridge, void* argument) {
+int get_wait(fi_wait_obj kind, int fd, std::unique_ptr<ConditionBridge>& bridge, void* argument) {
   if (kind == FI_WAIT_FD) {
     *static_cast<int*>(argument) = fd;
     return 0;
@@ -116,7 +122,7 @@ int get_wait(fi_wait_obj kind, int fd, bool is_set, std::unique_ptr<ConditionBri
   if (kind != FI_WAIT_MUTEX_COND) return -FI_ENODATA;
   if (bridge == nullptr) {
     auto made = std::make_unique<ConditionBridge>();
-    if (!made->start(fd, is_set)) return -FI_EMFILE;
+    if (!made->start(fd)) return -FI_EMFILE;
     bridge = std::move(made);
   }
   *static_cast<fi_mutex_cond*>(argument) = bridge->names();
@@ -156,7 +162,7 @@ int WaitObject::open(fi_wait_obj kind, fid_wait* set, fid* owner) {
 
 int WaitObject::control(int command, void* argument) {
   switch (command) {
-    case FI_GETWAIT: return guarded([&] { return get_wait(kind_, fd_, false, bridge_, argument); });
+    case FI_GETWAIT: return guarded([&] { return get_wait(kind_, fd_, bridge_, argument); });
     case FI_GETWAITOBJ: *static_cast<fi_wait_obj*>(argument) = kind_; return 0;
     default: return -FI_ENOSYS;
   }
@@ -222,7 +228,7 @@ int close_wait(fid* object) {
 int control_wait(fid* object, int command, void* argument) {
   auto* set = object_of<WaitSet>(object);
   switch (command) {
-    case FI_GETWAIT: return guarded([&] { return get_wait(set->kind, set->epoll_fd, true, set->bridge, argument); });
+    case FI_GETWAIT: return guarded([&] { return get_wait(set->kind, set->epoll_fd, set->bridge, argument); });
     case FI_GETWAITOBJ: *static_cast<fi_wait_obj*>(argument) = set->kind; return 0;
     default: return -FI_ENOSYS;
   }

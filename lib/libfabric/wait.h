@@ -21,17 +21,18 @@ class ConditionBridge {
   ConditionBridge(const ConditionBridge&) = delete;
   ConditionBridge& operator=(const ConditionBridge&) = delete;
 
-  /// @param fd      an eventfd, or an epoll set of some
-  /// @return false if no thread can be made
-  bool start(int fd, bool is_set);
+  /// @param fd  an eventfd, or an epoll set of some
+  /// @return false if no thread can be made, or there is no file descriptor left
+  bool start(int fd);
   fi_mutex_cond names() { return {&mutex_, &condition_}; }
 
  private:
-  void run(int fd, bool is_set);
+  void run();
 
   pthread_mutex_t mutex_;
   pthread_cond_t condition_;
   int stop_fd_ = -1;
+  int edge_fd_ = -1;  ///< Tells each event of the other one once.
   std::thread thread_;
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "tests/conformance/libfabric/fabric_fixture.h"
@@ -238,6 +239,29 @@ TEST_F(FiPoll, Wait_set_wakes_at_a_condition) {
   pthread_mutex_unlock(wait.mutex);
   adder.join();
   EXPECT_EQ(fi_cntr_read(cntr), 1u);
+  close_members(set);
+}
+
+/// Who asks for the condition takes nothing from those that call fi_wait.
+TEST_F(FiPoll, Wait_set_wakes_threads_that_call_it_though_its_condition_is_known) {
+  fid_wait* set = open_set(FI_WAIT_MUTEX_COND);
+  open_members(set);
+  fi_mutex_cond wait{};
+  ASSERT_EQ(fi_control(&set->fid, FI_GETWAIT, &wait), 0);
+  std::atomic<std::uint64_t> seen{0};
+  constexpr std::uint64_t kCount = 50;
+  std::thread waiter([&] {
+    while (seen < kCount && fi_wait(set, 40000) == 0) seen = fi_cntr_read(cntr);
+  });
+  for (std::uint64_t i = 1; i <= kCount && !HasFailure(); ++i) {
+    for (int turns = 0; turns < 200; ++turns) std::this_thread::yield();  // Mostly it sleeps by then.
+    EXPECT_EQ(fi_cntr_add(cntr, 1), 0);
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (seen < i && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT_GE(seen, i) << "an event woke nobody";
+  }
+  EXPECT_EQ(fi_cntr_add(cntr, kCount), 0);
+  waiter.join();
   close_members(set);
 }
 
