@@ -61,6 +61,16 @@ TEST_PROCESSES(1, CountingEvent, Section3_14__arithmetic_is_modulo_2_to_the_64) 
   for (int i = 0; i < 1000000 && count_of(ct).success != 5; ++i) {
   }
   expect_count(ct, 5, 0);
+  // Failures, too, and what a triggered operation adds (3.16.6).
+  REQUIRE_OK(PtlCTSet(ct, {PTL_SIZE_MAX - 1, PTL_SIZE_MAX}));
+  REQUIRE_OK(PtlCTInc(ct, {0, 1}));
+  wait_for_counts(ct, PTL_SIZE_MAX - 1, 0);
+  const ptl_handle_ct_t trigger = alloc_ct(ni);
+  REQUIRE_OK(PtlTriggeredCTInc(ct, {3, 0}, trigger, PTL_SIZE_MAX));
+  REQUIRE_OK(PtlCTInc(trigger, {PTL_SIZE_MAX, 0}));
+  wait_for_counts(ct, 1, 0);
+  REQUIRE_OK(PtlCTInc(trigger, {1, 0}));
+  wait_for_counts(trigger, 0, 0);
 }
 
 // 3.14.6: "returns when either the success field is greater than or equal to the test value or when the failure field
