@@ -3,7 +3,10 @@
 
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <optional>
+#include <string>
 
 #include "tests/process/launcher.h"
 #include "tests/process/test_network.h"
@@ -133,6 +136,24 @@ TEST(PtlRunHosts, Job_key__is_one_for_the_job_and_on_no_command_line) {
   EXPECT_EQ(first, second);
   EXPECT_TRUE(contains(hosts.agent_was_told(), hosts.address(2))) << hosts.agent_was_told();
   EXPECT_FALSE(contains(hosts.agent_was_told(), first));
+}
+
+TEST(PtlRunHosts, Receives_of_the_fabric__are_few_unless_the_user_says_how_many) {
+  constexpr const char* kName = "FI_OFI_RXM_MSG_RX_SIZE";
+  const char* const before = std::getenv(kName);
+  const std::optional<std::string> kept = before != nullptr ? std::optional<std::string>(before) : std::nullopt;
+  const Hosts hosts(2);
+  const Words words = hosts.with_shell(2, std::string("echo $") + kName);
+  unsetenv(kName);
+  Launcher plain(words);
+  EXPECT_EQ(plain.wait_status(), 0);
+  EXPECT_EQ(plain.output(), "128\n128\n");
+  setenv(kName, "512", 1);
+  Launcher told(words);
+  EXPECT_EQ(told.wait_status(), 0);
+  EXPECT_EQ(told.output(), "512\n512\n");
+  unsetenv(kName);
+  if (kept) setenv(kName, kept->c_str(), 1);
 }
 
 TEST(PtlRunHosts, Input__goes_to_rank_0_only_and_ends) {

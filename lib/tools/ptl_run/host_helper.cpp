@@ -174,6 +174,9 @@ void HostHelper::enter_environment(const JobPlan& plan) {
     const std::size_t equals = one.find('=');
     if (equals != std::string::npos) setenv(one.substr(0, equals).c_str(), one.c_str() + equals + 1, 1);
   }
+  // Where connections share their receives, as over tcp, each process would have 4096 of 16 KiB. What the user says, or
+  // the host, stays.
+  setenv("FI_OFI_RXM_MSG_RX_SIZE", "128", 0);
   hosts_fd_ = memfd_create("hosts", MFD_CLOEXEC);
   if (hosts_fd_ >= 0) write_all(hosts_fd_, plan.hosts);
   const std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(hosts_fd_);

@@ -72,6 +72,7 @@ const portofu::tools::ManPage kPage{
         "    MPI_LOCALRANKID, MPI_LOCALNRANKS    the same numbers within its node, as mpiexec.hydra does\n"
         "    PORTOFU_JOB_KEY                     of the job\n"
         "    PORTOFU_HOSTS, PORTOFU_NID          with --hosts: the nodes of the job, and its own\n"
+        "    FI_OFI_RXM_MSG_RX_SIZE              with --hosts: 128, if nothing else says it; less memory\n"
         "    PORTOFU_PER_NODE                    with --per-node: ranks of a node\n"
         "\n"
         "EXIT STATUS\n"
