@@ -55,6 +55,7 @@ struct ModelEntry {
   std::uint64_t local_offset = 0;  ///< MANAGE_LOCAL.
   int pending = 0;                 ///< Messages matched, or whose headers it claimed, and not complete.
   int headers = 0;                 ///< Unexpected headers that refer to it.
+  bool unlink_promised = false;    ///< A place for AUTO_UNLINK in its queue, until its last message is complete.
   bool is_linked() const { return state == EntryState::kLinked; }
 };
 
@@ -97,7 +98,7 @@ struct ModelMessage {
   ModelHeader* header = nullptr;  ///< Unexpected header that was kept, until it is complete.
   std::uint64_t offset = 0;       ///< Bytes into the entry.
   std::uint64_t received = 0;     ///< Bytes of `data` that have arrived.
-  std::uint32_t promised = 0;     ///< Events that it will still post at a queue with flow control.
+  std::uint32_t promised = 0;     ///< Events of its own that it will still post at a queue with flow control.
   bool arrived = false;           ///< All data has arrived, or was refused with the first packet.
 
   bool answer_due = false;              ///< The target has to answer now.
@@ -278,6 +279,7 @@ class Model {
   void end_search(ModelProcess& process, const EntryPlan& plan);
   void forget(ModelProcess& process, ModelHeader& header);
   void advance_unlink(ModelProcess& process, ModelEntry& entry, bool has_passed = false);
+  bool withdraw_unlink_promise(ModelProcess& process, ModelEntry& entry);
   bool header_matches(const EntryPlan& plan, const ModelHeader& header);
   ModelEntry* find_handle(ModelProcess& process, Handle handle);
 

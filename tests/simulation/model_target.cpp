@@ -242,11 +242,13 @@ bool Model::match(ModelProcess& process, ModelMessage& message) {
     const bool cannot_fail = is_put(message) && message.descriptor.length == 0;
     const bool quiet = cannot_fail && (options & kEntryEventSuccessDisable) != 0;
     if ((options & kEntryEventCommDisable) == 0 && !quiet) ++message.promised;
-    if (is_used_up_by(*entry, message) && (options & kEntryEventUnlinkDisable) == 0) ++message.promised;
+    const bool unlinks = is_used_up_by(*entry, message) && (options & kEntryEventUnlinkDisable) == 0;
+    const std::uint64_t wanted = message.promised + (unlinks ? 1 : 0);
     ModelQueue& queue = process.queues.at(portal.eq);
-    const std::uint64_t used = queue.used() + queue.promised;
-    if (message.promised > 0 && used + message.promised > queue.capacity) return exhausted(process, message, entry);
-    queue.promised += message.promised;
+    if (wanted > 0 && queue.used() + queue.promised + wanted > queue.capacity)
+      return exhausted(process, message, entry);
+    queue.promised += wanted;
+    entry->unlink_promised = unlinks;
   }
   message.entry = entry;
   message.answer.list = in_overflow ? ListKind::kOverflow : ListKind::kPriority;
@@ -341,6 +343,7 @@ void Model::complete(ModelProcess& process, ModelMessage& message) {
   const Handle eq = portal.eq;
   if (message.promised != 0) process.queues.at(eq).promised -= message.promised;
   --entry.pending;
+  withdraw_unlink_promise(process, entry);
   if ((options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0)
     post(process, eq, event_of(process, message), portal.flow_control);
   if ((options & kEntryEventCtComm) != 0) {
@@ -371,7 +374,7 @@ void Model::tell_overflow(ModelProcess& process, ModelHeader& header) {
     count(process, claimer.ct, true, (claimer.options & kEntryEventCtBytes) != 0 ? event.mlength : 1);
   }
   --header.appended->pending;
-  advance_unlink(process, *header.appended);
+  advance_unlink(process, *header.appended, withdraw_unlink_promise(process, *header.appended));
 }
 
 /// An append or search takes the header; its event comes when the data is there (2.5).
@@ -388,6 +391,15 @@ void Model::forget(ModelProcess& process, ModelHeader& header) {
   --process.header_count;
   --header.entry->headers;
   advance_unlink(process, *header.entry);
+}
+
+/// What was promised to AUTO_UNLINK is there once the last message that is under way to the entry is complete, which
+/// need not be the one that has used it up. @return whether it is
+bool Model::withdraw_unlink_promise(ModelProcess& process, ModelEntry& entry) {
+  if (!entry.unlink_promised || entry.pending != 0) return false;
+  entry.unlink_promised = false;
+  --process.queues.at(process.portals.at(entry.plan.pt_index).eq).promised;
+  return true;
 }
 
 /// @param has_passed  what is told now follows from a message that has passed flow control
