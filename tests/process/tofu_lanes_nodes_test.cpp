@@ -105,7 +105,8 @@ TEST_F(TofuLanesOfNodes, Lane_without_descriptors__is_done_without) {
       const std::string said = testing::internal::GetCapturedStderr();
       // libfabric says of one of its own that it is an "Input/output error".
       EXPECT_EQ(said.find("other programs"), std::string::npos) << said;
-      EXPECT_LE(std::ranges::count(said, '\n'), 1) << said;
+      // Of each thing that is done without: who answers for control queues, where their STags are counted.
+      EXPECT_LE(std::ranges::count(said, '\n'), 2) << said;
       const auto peers = share_names<2>(self, ends);
       for (std::size_t i = 0; i < 2; ++i) exchange(*ends[i], peers[i], self.rank() == 0, 10);
       self.barrier();
