@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/random_bytes.h"
+#include "engine/segment/file_limit.h"
 #include "engine/segment/file_name.h"
 #include "engine/segment/file_pointer.h"
 #include "engine/segment/heap_memory.h"
@@ -21,13 +21,6 @@ namespace portofu {
 namespace {
 
 constexpr const char* kHeapMark = "heap-";
-
-/// Beyond this limit the kernel would not refuse but send SIGXFSZ.
-bool is_allowed_length(std::uint64_t bytes) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return true;
-  return limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
-}
 
 bool lock_whole(int fd) {
   struct flock lock {};

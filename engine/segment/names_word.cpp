@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
+#include "engine/segment/file_limit.h"
 #include "engine/segment/layout.h"
+#include "engine/segment/mapping.h"
 
 namespace portofu {
 namespace {
@@ -21,8 +25,14 @@ static_assert(offsetof(RegionSlotShared, sequence) == 0 && offsetof(RegionSlotSh
 
 bool read_word(int fd, off_t at, std::uint64_t* word) { return pread(fd, word, sizeof *word, at) == sizeof *word; }
 
-/// What cannot be written is cut off, and nobody can read it either.
-void write_word(int fd, off_t at, std::uint64_t word) { (void)!pwrite(fd, &word, sizeof word, at); }
+/// What cannot be written is cut off, and nobody can read it either. Memory has no limit of files.
+void write_word(int fd, off_t at, std::uint64_t word) {
+  const auto offset = static_cast<std::uint64_t>(at);
+  if (is_allowed_length(offset + sizeof word)) return (void)!pwrite(fd, &word, sizeof word, at);
+  const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const Mapping page = Mapping::map(fd, offset / page_bytes * page_bytes, page_bytes);
+  if (page) reinterpret_cast<std::atomic<std::uint64_t>*>(page.at(offset % page_bytes))->store(word);
+}
 
 bool is_segment(int fd) {
   SegmentDescriptorShared descriptor{};

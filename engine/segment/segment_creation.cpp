@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include "engine/observe/counters.h"
 #include "engine/observe/system_failure.h"
+#include "engine/segment/file_limit.h"
 #include "engine/segment/file_name.h"
 #include "engine/segment/kernel.h"
 #include "engine/segment/names_word.h"
@@ -176,12 +176,7 @@ bool SegmentCreation::open_nameless_file() {
 
 bool SegmentCreation::take_memory() {
   const SegmentLayout& layout = segment_->layout_;
-  rlimit limit{};
-  // Beyond this limit the kernel would not refuse but send SIGXFSZ.
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      limit.rlim_cur < layout.segment_bytes()) {
-    return fail_to_take("ftruncate", layout.segment_bytes(), EFBIG);
-  }
+  if (!is_allowed_length(layout.segment_bytes())) return fail_to_take("ftruncate", layout.segment_bytes(), EFBIG);
   if (ftruncate(segment_->file_->fd(), static_cast<off_t>(layout.segment_bytes())) != 0)
     return fail_to_take("ftruncate", layout.segment_bytes(), errno);
   prefer_own_node();

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <fstream>
 
 #include "engine/observe/system_failure.h"
+#include "engine/segment/file_limit.h"
 #include "engine/segment/file_name.h"
 #include "engine/segment/own_segments.h"
 #include "engine/topology/launcher.h"
@@ -49,12 +49,6 @@ std::string file_path(const StepFileOptions& options, ProcessId self, std::uint6
   std::snprintf(numbers, sizeof numbers, "%08x-%u-%d", self.nid, self.pid, getpid());
   if (!options.grows) return options.directory + "/" + step_ring_prefix() + numbers;
   return options.directory + "/steps-" + numbers + "-" + std::to_string(began_ns);
-}
-
-/// Beyond its limit the kernel would not refuse but send SIGXFSZ.
-bool may_grow_to(std::uint64_t bytes) {
-  rlimit limit{};
-  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
 bool remove_ring_if_dead(const std::string& path) {
@@ -138,7 +132,7 @@ void StepFile::fill_head(ProcessId self) {
 
 /// Makes room in the file, so that nothing that is written there later meets a full file system.
 bool StepFile::take_memory(std::uint64_t offset, std::uint64_t bytes, Mapping* mapping) const {
-  if (!may_grow_to(offset + bytes)) {
+  if (!is_allowed_length(offset + bytes)) {
     errno = EFBIG;
     return false;
   }
@@ -158,7 +152,7 @@ bool StepFile::log_ring() {
   const std::span ring(reinterpret_cast<const StepRecord*>(ring_.at(0)), kRingRecords);
   const std::byte* const end = log_.write(ring, log_room_.get());
   const auto bytes = static_cast<std::uint64_t>(end - log_room_.get());
-  if (!may_grow_to(log_end_ + bytes) || !file_->write(log_room_.get(), log_end_, bytes)) return false;
+  if (!is_allowed_length(log_end_ + bytes) || !file_->write(log_room_.get(), log_end_, bytes)) return false;
   log_end_ += bytes;
   const std::uint64_t logged = head().logged.load(std::memory_order_relaxed);
   head().logged.store(logged + kRingRecords, std::memory_order_release);

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,6 +132,26 @@ TEST_F(NamesWordTest, Names_of_the_dead__move_with_whoever_removes_one) {
   ASSERT_NE(next, nullptr);
   EXPECT_NE(names_of(*seen), after) << "the PID is another's";
   EXPECT_TRUE(seen->is_replaced());
+}
+
+// Beyond RLIMIT_FSIZE the kernel ends who writes to the middle of a file, too (SIGXFSZ): setrlimit(2).
+TEST_F(NamesWordTest, Names_of_the_dead__move_with_whoever_may_write_short_files_only) {
+  const Dying dying(directory);
+  dying.await();
+  const auto seen = attach(9);
+  ASSERT_TRUE(find_published_region(seen->regions(), region_key(1, 2), &found));
+  const std::uint64_t before = names_of(*seen);
+  dying.die();
+  rlimit usual{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &usual), 0);
+  const rlimit small{1, usual.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &usual), 0);
+  EXPECT_NE(names_of(*seen), before);
+  EXPECT_EQ(names_of(*seen) % 2, 0u);
+  EXPECT_NE(found.sequence->load(), found.seen);
+  EXPECT_FALSE(find_published_region(seen->regions(), region_key(1, 2), &found));
 }
 
 // Those who remember its names may be of its version.
