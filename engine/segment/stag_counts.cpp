@@ -38,7 +38,10 @@ bool join(int fd, const std::string& path) {
 
 /// All that is not there yet reads as zero. The memory is taken at once: to touch a hole without any is a SIGBUS.
 bool take_memory(int fd) {
-  if (errno = EFBIG; !is_allowed_length(kCountsBytes)) return false;
+  if (!is_allowed_length(kCountsBytes)) {
+    errno = EFBIG;
+    return false;
+  }
   // The umask may have taken our own rights away.
   if (fchmod(fd, 0600) != 0 || ftruncate(fd, kCountsBytes) != 0) return false;
   errno = posix_fallocate(fd, 0, kCountsBytes);

@@ -113,20 +113,33 @@ struct Dying {
   pid_t child_ = -1;
 };
 
-TEST_F(NamesWordTest, Names_of_the_dead__move_with_whoever_removes_one) {
-  const Dying dying(directory);
-  dying.await();
-  const auto seen = attach(9);
-  ASSERT_TRUE(find_published_region(seen->regions(), region_key(1, 2), &found));
-  const std::uint64_t before = names_of(*seen);
-  dying.die();
+/// Of a process that is dead when the test begins, and was seen before.
+struct NamesOfTheDeadTest : NamesWordTest {
+  void SetUp() override {
+    dying.await();
+    seen = attach(9);
+    ASSERT_TRUE(find_published_region(seen->regions(), region_key(1, 2), &found));
+    before = names_of(*seen);
+    dying.die();
+  }
+  /// Who remembers its names, and who uses memory, which looks at the sequence only.
+  void expect_that_all_see_it() {
+    EXPECT_NE(names_of(*seen), before);
+    EXPECT_EQ(names_of(*seen) % 2, 0u);
+    EXPECT_NE(found.sequence->load(), found.seen);
+    EXPECT_FALSE(find_published_region(seen->regions(), region_key(1, 2), &found));
+  }
+
+  const Dying dying{directory};
+  std::shared_ptr<PeerSegment> seen;
+  std::uint64_t before = 0;
+};
+
+TEST_F(NamesOfTheDeadTest, Words__move_with_whoever_removes_one) {
   EXPECT_EQ(names_of(*seen), before);
   EXPECT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
+  expect_that_all_see_it();
   const std::uint64_t after = names_of(*seen);
-  EXPECT_NE(after, before);
-  EXPECT_EQ(after % 2, 0u);
-  EXPECT_NE(found.sequence->load(), found.seen) << "who uses memory looks at this only";
-  EXPECT_FALSE(find_published_region(seen->regions(), region_key(1, 2), &found));
   EXPECT_FALSE(seen->is_replaced());
   const auto next = directory.create(9);
   ASSERT_NE(next, nullptr);
@@ -135,39 +148,21 @@ TEST_F(NamesWordTest, Names_of_the_dead__move_with_whoever_removes_one) {
 }
 
 // Beyond RLIMIT_FSIZE the kernel ends who writes to the middle of a file, too (SIGXFSZ): setrlimit(2).
-TEST_F(NamesWordTest, Names_of_the_dead__move_with_whoever_may_write_short_files_only) {
-  const Dying dying(directory);
-  dying.await();
-  const auto seen = attach(9);
-  ASSERT_TRUE(find_published_region(seen->regions(), region_key(1, 2), &found));
-  const std::uint64_t before = names_of(*seen);
-  dying.die();
+TEST_F(NamesOfTheDeadTest, Words__move_with_whoever_may_write_short_files_only) {
   rlimit usual{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &usual), 0);
   const rlimit small{1, usual.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   EXPECT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &usual), 0);
-  EXPECT_NE(names_of(*seen), before);
-  EXPECT_EQ(names_of(*seen) % 2, 0u);
-  EXPECT_NE(found.sequence->load(), found.seen);
-  EXPECT_FALSE(find_published_region(seen->regions(), region_key(1, 2), &found));
+  expect_that_all_see_it();
 }
 
 // Those who remember its names may be of its version.
-TEST_F(NamesWordTest, Names_of_the_dead_of_another_version__move_too) {
-  const Dying dying(directory);
-  dying.await();
-  const auto seen = attach(9);
-  ASSERT_TRUE(find_published_region(seen->regions(), region_key(1, 2), &found));
-  const std::uint64_t before = names_of(*seen);
-  dying.die();
+TEST_F(NamesOfTheDeadTest, Words_of_another_version__move_too) {
   become_unknown(segment_path(directory.path(), {kTestNid, 9}));
   EXPECT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
-  EXPECT_NE(names_of(*seen), before);
-  EXPECT_EQ(names_of(*seen) % 2, 0u);
-  EXPECT_NE(found.sequence->load(), found.seen);
-  EXPECT_FALSE(find_published_region(seen->regions(), region_key(1, 2), &found));
+  expect_that_all_see_it();
   const std::uint64_t after = names_of(*seen);
   EXPECT_GT(remove_dead_segments(directory.path()), 0);
   EXPECT_NE(names_of(*seen), after) << "its PID is no longer its own either";
